@@ -144,6 +144,7 @@ def test_key_of_a_form(either):
 
     job = path_of(send(b"5"))
     assert path_of(send(b"5")) == job
+    assert either.get(f"{job}/result?wait=120").body == either.post(f"{BOX}?size=5", PNG).body
     send(b"7").refused(422, "key-reused")
 
 

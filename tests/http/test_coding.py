@@ -10,7 +10,6 @@ import imagefiles
 import oracle
 from imagefiles import read_pil, read_vips, write_png, write_tiff
 from pixels import pairwise, random_pixels, smooth, visible
-from previews import PROFILE
 from service import REPOSITORY
 
 COLOUR, GREY = random_pixels(1, 61, 47, 3, "u8"), random_pixels(2, 61, 47, 1, "u8")
@@ -18,20 +17,14 @@ PNG = write_png(COLOUR)
 WAVES = smooth(200, 150, 3)
 
 
-def coded(service, body, **options):
-    answer = service.identity(body, **options)
-    assert answer.status == 200, answer
-    return answer
-
-
 @pytest.mark.parametrize("bands", [3, 4])
 def test_lossless_webp(service, bands):
     pixels = random_pixels(3, 61, 47, bands, "u8", bands == 4)
-    answer = coded(service, write_png(pixels), format="webp", lossless=1)
+    answer = service.converted(write_png(pixels), format="webp", lossless=1)
     seen = visible(pixels, bands == 4)
     assert b"VP8L" in answer.body and np.array_equal(read_pil(answer.body)[0], seen)
     assert not answer.lost
-    assert set(coded(service, PNG, format="webp").lost) == {"lossy", "subsampled"}
+    assert set(service.converted(PNG, format="webp").lost) == {"lossy", "subsampled"}
 
 
 def test_lossless_keeps_hidden_colour(service):
@@ -55,32 +48,21 @@ def test_lossless_keeps_hidden_colour(service):
     assert "hidden" not in service.post(f"{path}webp&pages=all", gif).lost
 
 
-@pytest.mark.parametrize("strip", [0, 1])
-@pytest.mark.parametrize("name", ["PNG", "JPEG", "TIFF", "WEBP", "BMP"])
-def test_webp_with_metadata(service, name, strip):
-    """From all ways to metadata, our own readers' and libvips's, and without it."""
-    exif = imagefiles.exif({0x010E: "a description"})
-    options = {} if name == "BMP" else {"icc_profile": PROFILE, "exif": exif}
-    if name != "WEBP":
-        options["dpi"] = 254, 127
-    body = imagefiles.written(Image.fromarray(COLOUR), name, **options)
-    image = read_pil(coded(service, body, format="webp", lossless=1, strip=strip).body)[1]
-    tags = image.getexif()
-    assert image.info.get("icc_profile") == options.get("icc_profile")
-    if name != "WEBP":
-        assert [round(float(tags[tag])) for tag in (0x011A, 0x011B)] == [254, 127]
-    if name not in ("BMP", "TIFF"):
-        assert (tags.get(0x010E) == "a description") == (not strip)
+CLEAR = write_png(random_pixels(4, 20, 20, 4, "u8", True))
 
 
-@pytest.mark.parametrize("options", [
-    *({"format": name, "lossless": 1} for name in ("png", "tiff", "bmp", "ppm", "raw")),
-    {"format": "jpeg", "lossless": 0}, {"format": "gif", "lossless": 0},
-    {"format": "webp", "subsample": "on"}, {"format": "png", "subsample": "off"},
-    {"format": "tiff", "subsample": "auto"}], ids=str)
-def test_what_is_so_anyway(service, options):
-    plain = coded(service, PNG, format=options["format"])
-    assert coded(service, PNG, **options).body == plain.body
+@pytest.mark.parametrize("body, options", [
+    *((PNG, {"format": name, "lossless": 1}) for name in ("png", "tiff", "bmp", "ppm", "raw")),
+    *((PNG, {"format": name, "lossless": 0}) for name in ("jpeg", "gif")),
+    *((PNG, {"format": name, "subsample": value}) for name, value in (
+        ("webp", "on"), ("png", "off"), ("tiff", "auto"))),
+    # A batch may have all sorts of files: these have no alpha to blend.
+    *((body, {"format": name, "background": "9,8,7"}) for body, name in (
+        (PNG, "jpeg"), (CLEAR, "png"), (CLEAR, "webp"), (write_png(GREY), "jpeg")))],
+    ids=lambda value: str(value) if isinstance(value, dict) else "")
+def test_what_is_so_anyway(service, body, options):
+    plain = service.converted(body, format=options["format"])
+    assert service.converted(body, **options).body == plain.body
 
 
 LOSSLESS = "{} has no lossless form; png, webp, tiff, pnm, bmp, jxl, raw have one"
@@ -117,7 +99,7 @@ def test_default_quality(service, name, default):
     text = service.get("/openapi.json").json()["components"]["parameters"]["quality"]["description"]
     page = (REPOSITORY / "docs/api.md").read_text()
     assert str(default) in text and re.search(rf"`quality`.*\b{default}\b", page)
-    plain, explicit, other = (coded(service, write_png(WAVES), format=name, **options).body
+    plain, explicit, other = (service.converted(write_png(WAVES), format=name, **options).body
                               for options in ({}, {"quality": default}, {"quality": default + 3}))
     assert plain == explicit != other
 
@@ -127,7 +109,7 @@ def test_default_quality(service, name, default):
 def test_compression_of_tiff(service, method, tag, kind):
     pixels = smooth(300, 200, 3, kind)
     pixels[:] = pixels[:, :1]  # each row of one colour
-    answer = coded(service, write_tiff(pixels), compression=method)
+    answer = service.converted(write_tiff(pixels), compression=method)
     assert np.array_equal(read_vips(answer.body, ".tif", pixels.dtype, 3), pixels)
     assert not answer.lost
     file, tags = io.BytesIO(answer.body), TiffImagePlugin.ImageFileDirectory_v2(answer.body[:8])
@@ -135,14 +117,14 @@ def test_compression_of_tiff(service, method, tag, kind):
     tags.load(file)
     assert tags[259] == tag
     assert (len(answer.body) < 0.2 * pixels.nbytes) == (method != "none")
-    assert method != "none" or answer.body == coded(service, write_tiff(pixels)).body
+    assert method != "none" or answer.body == service.converted(write_tiff(pixels)).body
 
 
 def test_compression_of_part(service):
     """Rows that come late, and a whole image around them."""
     pixels = smooth(600, 500, 3, "u16")
     for target in (None, "300,20"):
-        plain, small = (coded(service, write_tiff(pixels), compression=method, target=target,
+        plain, small = (service.converted(write_tiff(pixels), compression=method, target=target,
                               roi="7,200,100,150").body for method in ("none", "deflate"))
         assert len(small) < len(plain)
         assert np.array_equal(*(read_vips(body, ".tif", np.uint16, 3) for body in (plain, small)))
@@ -163,7 +145,7 @@ def jpeg(subsampling):
       for value in ("auto", "on", "off")),
 ])
 def test_subsample(service, body, options, full):
-    answer = coded(service, body, **options)
+    answer = service.converted(body, **options)
     sampled = {layer[1:3] for layer in Image.open(io.BytesIO(answer.body)).layer}
     assert (len(sampled) == 1) == full, "all components are sampled alike"
     assert set(answer.lost) == ({"lossy"} if full else {"lossy", "subsampled"})
@@ -187,11 +169,3 @@ def test_background(service, bands, kind, text):
     assert abs(got[:, :24] - expected).max() < 4
     assert abs(got[:24, 40:] - 127.5).max() < 4
     assert abs(got[40:, 40:] - (127.5 + expected) / 2).max() < 5
-
-
-def test_background_of_what_is_not_flattened(service):
-    """It is for a batch of all sorts of files: without alpha to blend, it changes nothing."""
-    clear = write_png(random_pixels(4, 20, 20, 4, "u8", True))
-    for body, name in ((PNG, "jpeg"), (clear, "png"), (clear, "webp"), (write_png(GREY), "jpeg")):
-        plain = coded(service, body, format=name)
-        assert coded(service, body, format=name, background="9,8,7").body == plain.body

@@ -14,7 +14,7 @@ import pytest
 import imagefiles
 from jobs import HEAVY, MEDIUM, PREFER, submit
 from pixels import random_pixels
-from service import ONE_DEVICE, SMALL, multipart, poll, read_answer, request_head
+from service import ONE_DEVICE, SMALL, poll, read_answer, request_head
 
 OPEN = ("waiting", "running")
 PIXELS = random_pixels(1, 300, 200, 3, "u8")
@@ -103,7 +103,7 @@ def test_accepted(one):
     assert job["state"] in OPEN
     assert job["links"] == {"self": path, "result": f"{path}/result", "events": f"{path}/events"}
     done = ended(one, path)
-    assert done["state"] == "done" and 0 < done["kept_seconds"] <= 600
+    assert done["state"] == "done" and 0 < done["kept_seconds"] <= 600 and done["lost"] == []
     assert one.request("DELETE", path).status == 204
     one.request("DELETE", path).refused(404, "not-found")
     one.get(f"{path}/result").refused(404, "not-found")
@@ -127,14 +127,6 @@ def test_prefer(one, headers, status):
     assert ("Preference-Applied" in answer.headers) == (status == 202)
 
 
-def test_form(one):
-    body, kind = multipart([("image", "in.png", PNG), ("size", None, b"5")])
-    answer = one.post("/v1/filters/box", body, headers={**PREFER, "Content-Type": kind})
-    assert answer.status == 202, answer
-    result = one.get(answer.headers["Location"] + "/result?wait=120")
-    assert result.body == one.post("/v1/filters/box?size=5", PNG).body
-
-
 def test_nothing_to_do_later(one):
     """An error in the request is told at once; nor is there a job of what takes no time."""
     one.post("/v1/filters/box?size=4", PNG, headers=PREFER).refused(400, "bad-parameter")
@@ -150,6 +142,7 @@ def test_result_is_the_synchronous_answer(one):
     result = one.get(f"{job}/result?wait=120")
     assert (result.status, result.body) == (200, direct.body)
     assert list(result.timing) == list(direct.timing)
+    assert look(one, job)["lost"] == direct.lost == ["subsampled", "lossy"]
     own = ("Date", "Server-Timing", "X-Request-Id", "Cache-Control", "ETag", "Vary")
     assert ([(k, v) for k, v in result.headers.items() if k not in own]
             == [(k, v) for k, v in direct.headers.items() if k not in own])
@@ -165,6 +158,7 @@ def test_failed(one):
     job = one.post("/v1/filters/box", b"this is no image", headers=PREFER).headers["Location"]
     description = ended(one, job)
     assert description["state"] == "failed" and description["problem"] == direct
+    assert "lost" not in description
     assert one.get(f"{job}/result").refused(415, "not-an-image") == direct
 
 

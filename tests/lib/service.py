@@ -306,6 +306,12 @@ class Client:
         return self.post(target_of([("convolve", {"kernel": "1"})], **options), body,
                          headers=headers or {})
 
+    def converted(self, body, headers=None, **options):
+        """As identity(), which must go well."""
+        answer = self.identity(body, headers, **options)
+        assert answer.status == 200, answer
+        return answer
+
     def decoded(self, body, **options):
         """Returns the pixels that it finds in an image file."""
         return self.identity(body, format="raw", **options).pixels
