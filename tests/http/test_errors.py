@@ -1,5 +1,4 @@
 """Clients' errors: each answer names the error and the right form; the next request is served."""
-import contextlib
 import struct
 import time
 import zlib
@@ -307,24 +306,6 @@ def test_job_timeout(launch):
         works(service)
         poll(lambda: service.total("convolved_tiles_in_flight") == 0, 60, "idle devices")
         assert len(service.workers("device")) == 1 and len(service.workers("codec")) == 1
-
-
-def test_connection_goes_on(service):
-    """One connection, errors and images in turn: an answer leaves the next request intact."""
-    expected = oracle.filtered(PIXELS, [("box", {})])
-    with contextlib.closing(service.connect(60)) as connection:
-        connection.connect()
-        first = connection.sock
-        for target, body, status in [
-                ("box?format=raw", PNG, 200), ("box?size=4", PNG, 400), ("gausian", PNG, 404),
-                ("box", b"text", 415), ("box", PNG[:3000], 422), ("box", b"", 400)] * 3:
-            connection.request("POST", f"/v1/filters/{target}", body)
-            answer = connection.getresponse()
-            data = answer.read()
-            assert answer.status == status, data
-            if status == 200:
-                oracle.check(np.frombuffer(data, np.uint8).reshape(PIXELS.shape), expected)
-            assert connection.sock is first, "the connection was closed"
 
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}

@@ -210,17 +210,6 @@ def test_every_byte_alone(service, text, status):
         assert read_answer(connection).status == status
 
 
-def test_requests_before_a_fault(service):
-    """Those in the same packet are answered, in order; then comes the refusal, and the end."""
-    good = GET + "\r\n"
-    text = good + CHUNKED + WHOLE + good + "GET /livez HTTP/1.1\r\n\r\n" + good
-    with service.socket() as connection:
-        connection.sendall(text.encode("latin-1"))
-        found = connection.makefile("rb").read()
-    statuses = re.findall(rb"HTTP/1.1 (\d+) ", found)
-    assert statuses == [b"200", b"200", b"200", b"400"], found
-
-
 @pytest.mark.parametrize("follows", [
     b"Connection: close\r\n\r\n\0\0\0garbage",
     # A request that the library takes for another's predecessor, because of the space.

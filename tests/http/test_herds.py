@@ -200,7 +200,10 @@ CASES = {
                 [400, 200]),
     "a body with all that it asks for": (post(BODY, EXPECT), [INVERTED]),
     "too large a body": (chunked(bytes(0x180000)) + GET, [413, 200]),
-    "a bad request after a good one": (GET + BAD, [200, 400]),
+    "parameters and images that are none": (
+        post(BODY, path="/v1/filters/box?size=4") + post(b"text", path="/v1/filters/box")
+        + post(BODY), [400, 415, INVERTED]),
+    "a bad request between good ones": (GET + BAD + GET, [200, 400]),
     "a bad chunk": (chunked(b"abcde")[:-5] + b"x\r\n", [400]),
 }
 
