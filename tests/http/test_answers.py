@@ -283,29 +283,20 @@ def test_silence_between_requests(impatient):
         assert connection.recv(1) == b""
 
 
-def read_fields(connection):
-    """Returns the status, fields and body of an answer that ends its connection."""
-    head, _, body = read_all(connection).partition(b"\r\n\r\n")
-    fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n")[1:])
-    assert "(null)" not in head.decode(), head
-    return int(head.split()[1]), fields, body
-
-
 def test_body_of_a_request_that_needs_none(impatient):
     """It comes in part. An answer is whole, or it is an error: never an empty image."""
     links = links_of_a_job(impatient)
     image = impatient.get(links["result"] + "?wait=30")
     requests = [("GET", links["result"]), ("GET", links["self"] + "/events"), ("GET", "/livez"),
                 ("HEAD", links["result"])]
-    with contextlib.ExitStack() as stack:
-        connections = [stack.enter_context(impatient.socket(timeout=60)) for _ in requests]
+    with impatient.connections(len(requests)) as connections:
         for connection, (method, path) in zip(connections, requests):
             connection.sendall(request_head(path, "Content-Length: 9", method=method) + b"ab")
-        *problems, (status, fields, body), head = map(read_fields, connections)
-    assert status in (200, 408) and len(body) == int(fields["Content-Length"]) > 0
-    for status, fields, body in problems:
-        assert status in (400, 408) and fields["Content-Type"] == "application/problem+json", body
-        assert len(body) == int(fields["Content-Length"]) > 0
-    status, fields, body = head
-    assert status in (200, 408) and not body
-    assert status == 408 or int(fields["Content-Length"]) == len(image.body)
+        *problems, live = answers = [read_answer(connection) for connection in connections[:3]]
+        head = read_all(connections[3]).decode()
+    assert live.status in (200, 408) and all(answer.body for answer in answers)
+    assert all(answer.status in (400, 408) and answer.problem for answer in problems)
+    assert "(null)" not in head + "".join(str(answer.headers) for answer in answers)
+    status = int(head.split()[1])
+    assert status in (200, 408) and head.endswith("\r\n\r\n")
+    assert status == 408 or f"Content-Length: {len(image.body)}\r\n" in head
