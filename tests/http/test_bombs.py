@@ -8,7 +8,7 @@ import pytest
 
 import imagefiles
 from imagefiles import png_chunk, png_header, write_png, write_tiff
-from previews import segment
+from previews import directories, segment
 from service import sanitized
 
 SMALL = np.arange(16 * 16 * 3, dtype=np.uint8).reshape(16, 16, 3)
@@ -48,33 +48,23 @@ def with_segments(*segments):
     return body[:2] + b"".join(segments) + body[2:]
 
 
-def directory(entries, following=0):
-    """entries: (tag, type, count, value)."""
-    return (struct.pack("<H", len(entries))
-            + b"".join(struct.pack("<HHII", *entry) for entry in entries)
-            + struct.pack("<I", following))
-
-
 EXIF_POINTER, GPS_POINTER = 0x8769, 0x8825
-FIRST = b"II*\0" + struct.pack("<I", 8)
+DESCRIPTION, PROFILE = 270, 0x8773
 
 
 def exif_directories(count, nested):
     """Returns a directory of pointers, each to a directory of pointers, each to an empty one."""
-    inner = 8 + len(directory([(0, 0, 0, 0)] * count))
-    empty = inner + len(directory([(0, 0, 0, 0)] * nested))
-    return (FIRST + directory([(EXIF_POINTER, 4, 1, inner)] * count)
-            + directory([(GPS_POINTER, 4, 1, empty)] * nested) + directory([]))
+    return directories([[(EXIF_POINTER, 4, 1, 1)] * count], [[(GPS_POINTER, 4, 1, 2)] * nested, []])
 
 
 def exif_overlapping(count, size):
     """Returns entries with one value, all the same bytes."""
-    at = 8 + len(directory([(0, 0, 0, 0)] * count))
-    return (FIRST + directory([(0x9000 + i % 4096, 2, size, at) for i in range(count)])
-            + b"a" * size)
+    return directories([[(0x9000 + i % 4096, 2, size, "tail") for i in range(count)]],
+                       tail=b"a" * size)
 
 
-LOOP = FIRST + directory([(EXIF_POINTER, 4, 1, 8)] * 3, 8)
+# Each entry leads to the directory itself, and so does its end.
+LOOP = directories([[(EXIF_POINTER, 4, 1, 0)] * 3])[:-4] + struct.pack("<I", 8)
 
 
 def exif_jpeg(exif):
@@ -85,33 +75,23 @@ def exif_png(exif):
     return write_png(SMALL, [(b"eXIf", exif)])
 
 
-DESCRIPTION, PROFILE = 270, 0x8773
-
-
-PAGE = [(256, 3, 1, 1), (257, 3, 1, 1), (258, 3, 1, 8), (259, 3, 1, 1), (262, 3, 1, 1),
-        (273, 4, 1, 8), (277, 3, 1, 1), (278, 3, 1, 1), (279, 4, 1, 1)]
-
-
-def tiff(count, page, tail):
-    """Returns pages of these entries, which know where the bytes at the end begin."""
-    length = len(directory(page(0)))
-    following = [10 + (i + 1) * length for i in range(count - 1)] + [0]
-    pages = b"".join(directory(page(10 + count * length), place) for place in following)
-    return b"II*\0" + struct.pack("<I", 10) + b"\0\0" + pages + tail
+PAGE = [(tag, kind, 1, struct.pack("<I", value)) for tag, kind, value in (
+    (256, 3, 1), (257, 3, 1), (258, 3, 8), (259, 3, 1), (262, 3, 1), (273, 4, 8), (277, 3, 1),
+    (278, 3, 1), (279, 4, 1))]
 
 
 def tiff_pages(count, size, tag=DESCRIPTION):
     """Pages of one pixel, each with the same long description or profile."""
     kind = 2 if tag == DESCRIPTION else 7
-    return tiff(count, lambda at: sorted(PAGE + [(tag, kind, size, at)]), b"a" * size)
+    return directories([[*PAGE, (tag, kind, size, "tail")]] * count, tail=b"a" * size)
 
 
 def tiff_strips(count, strips):
     """Pages that all list the same strips, and say that there are more than the file could name."""
-    def page(at):
-        own = {257: (4, 1, strips), 273: (4, 0x7fffffff, at), 279: (4, 0x7fffffff, at)}
-        return [(tag, *own.get(tag, entry)) for tag, *entry in PAGE]
-    return tiff(count, page, struct.pack("<I", 1) * strips)
+    number = struct.pack("<I", strips)
+    own = {257: (4, 1, number), 273: (4, 0x7fffffff, "tail"), 279: (4, 0x7fffffff, "tail")}
+    page = [(tag, *own.get(tag, entry)) for tag, *entry in PAGE]
+    return directories([page] * count, tail=struct.pack("<I", 1) * strips)
 
 
 def riff(*chunks):
@@ -199,7 +179,7 @@ def test_bomb(narrow, name):
 
 
 def test_no_bombs(narrow):
-    exif = FIRST + directory([(0x10e, 2, 60000, 8 + 18)]) + b"a" * 60000
+    exif = directories([[(DESCRIPTION, 2, 60000, "tail")]], tail=b"a" * 60000)
     for body in (
             jpeg_scans(90, 1448), png_texts(900, b"\0" + zlib.compress(b"a" * 1000)),
             png_texts(3, b"\0" + deflated(5)), exif_jpeg(exif), exif_png(exif), webp_frames(100),

@@ -70,20 +70,21 @@ def directories(chain, linked=(), tail=b""):
         starts.append(at)
         at += 6 + 12 * len(entries) + sum(len(even(value)) for *_, value in entries
                                           if isinstance(value, bytes) and len(value) > 4)
-    file = b"II*\0" + struct.pack("<I", 8)
+    file = bytearray(b"II*\0" + struct.pack("<I", 8))
     for i, entries in enumerate(everything):
-        fields, values = b"", b""
+        fields, values = bytearray(), bytearray()
         beyond = starts[i] + 6 + 12 * len(entries)
         for tag, kind, count, value in sorted(entries, key=lambda entry: entry[0]):
             if isinstance(value, bytes) and len(value) > 4:
-                place, values = beyond + len(values), values + even(value)
+                place = beyond + len(values)
+                values += even(value)
                 value = struct.pack("<I", place)
             elif not isinstance(value, bytes):
                 value = struct.pack("<I", at if value == "tail" else starts[value])
             fields += struct.pack("<HHI", tag, kind, count) + value.ljust(4, b"\0")
         follows = starts[i + 1] if i + 1 < len(chain) else 0
         file += struct.pack("<H", len(entries)) + fields + struct.pack("<I", follows) + values
-    return file + tail
+    return bytes(file + tail)
 
 
 CAMERA = [text(0x010F, "Maker of cameras"), text(0x0110, "Model 7")]
