@@ -306,6 +306,8 @@ def unusable(disk, told):
     """Jobs may be there again later, so none is said to be gone."""
     before = files(disk.state)
     with disk.service(state=disk.state) as service:
+        assert service.total("convolved_archive_unusable") == 1
+        assert posted(service).headers["Retry-After"]
         for answer in (posted(service), service.get("/v1/jobs"), service.get([*told.jobs][0]),
                        service.request("DELETE", [*told.jobs][0])):
             refuses(disk, answer, BROKEN)

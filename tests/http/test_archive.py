@@ -257,19 +257,6 @@ def test_restart(durable, end):
         assert metrics.total("convolved_jobs_recovered_total", state=state) == count
 
 
-def test_forgotten_at_once(durable):
-    """After the 204 the job does not come back, nor is there a file of it."""
-    job = submit(durable)
-    durable.get(f"{job}?wait=120")
-    files = durable.state / "jobs"
-    assert [file.name for file in files.glob("*.[br]*")] == [f"{job.rpartition('/')[2]}.result"]
-    assert durable.request("DELETE", job).status == 204
-    kill(durable)
-    assert not list(files.glob("*.[br]*"))
-    durable.start()
-    assert listed(durable) == []
-
-
 def test_file_that_is_missing(durable):
     """As if DELETE had come."""
     job = submit(durable)
@@ -360,21 +347,3 @@ def test_metrics(durable):
     poll(lambda: durable.total("convolved_stored_oldest_seconds") > 0.1, what="some age")
     assert durable.total("convolved_stored_jobs", state="open") == 1
     assert durable.request("DELETE", job).status == 204
-
-
-def test_database_that_cannot_be_used(launch):
-    """Asynchronous jobs are refused, and all else works; nothing is changed there."""
-    service = launch("--codecs", "1", "--durable", "yes")
-    database = service.state / "jobs" / "jobs.db"
-    database.parent.mkdir()
-    database.write_bytes(b"no database" * 1000)
-    with service:
-        answer = ask(service)
-        answer.refused(503, "storage-unusable", "file is not a database")
-        assert answer.headers["Retry-After"]
-        for path in ("", "/0123456789abcdef", "/0123456789abcdef/result", "/0123456789abcdef/events"):
-            service.get(f"/v1/jobs{path}").refused(503, "storage-unusable")
-        assert service.post(BOX, PNG).status == 200
-        assert service.total("convolved_archive_unusable") == 1
-        service.says("asynchronous jobs are refused")
-    assert database.read_bytes() == b"no database" * 1000 and list(database.parent.iterdir()) == [database]
