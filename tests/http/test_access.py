@@ -83,7 +83,8 @@ def test_tokens(guarded):
     for path in ("/livez", "/readyz", "/readyz?verbose"):
         assert anyone.get(path).status == 200
     for name in NAMES:
-        assert anyone.post(TARGET, BODY, headers=bearer(name)).status == 200
+        for target in (TARGET, f"{TARGET}&priority=batch"):
+            assert anyone.post(target, BODY, headers=bearer(name)).status == 200
         assert anyone.get("/metrics", headers=bearer(name)).status == 200
     spaced = {"Authorization": f"bearer  {TOKENS['bob']}"}
     assert anyone.get("/v1/filters", headers=spaced).status == 200
@@ -93,23 +94,17 @@ def test_tokens(guarded):
         assert token.encode() not in said
 
 
-@pytest.mark.parametrize("target, who, status", [
-    (TARGET, None, 401), (TARGET + "&priority=interactive", "carol", 403)])
+BATCH_ALONE = {"slug": "class-not-allowed", "parameter": "priority"}
+
+
+@pytest.mark.parametrize("target, who, status, problem", [
+    (TARGET, None, 401, {"slug": "token-required"}),
+    (TARGET + "&priority=interactive", "carol", 403, BATCH_ALONE)])
 @pytest.mark.parametrize("size", [
     ["Content-Length: 200000000"], [f"Content-Length: {len(BODY)}", "Expect: 100-continue"]])
-def test_refused_before_the_body(guarded, target, who, status, size):
+def test_refused_before_the_body(guarded, target, who, status, problem, size):
     token = [f"Authorization: Bearer {TOKENS[who]}"] if who else []
-    assert guarded.send(request_head(target, *size, *token)).status == status
-
-
-def test_class(guarded):
-    """A token for batch work does nothing else, and that by default."""
-    carol = bearer("carol")
-    answer = guarded.post(TARGET + "&priority=interactive", BODY, headers=carol)
-    answer.refused(403, "class-not-allowed", parameter="priority")
-    for priority, who in (("batch", "carol"), ("interactive", "alice"), ("batch", "alice")):
-        answer = guarded.post(f"{TARGET}&priority={priority}", BODY, headers=bearer(who))
-        assert answer.status == 200, answer
+    guarded.send(request_head(target, *size, *token)).refused(status, **problem)
 
 
 def test_jobs_belong_to_their_token(guarded):
@@ -234,22 +229,11 @@ def install(pair, places):
         place.chmod(0o600)
 
 
-def test_tls(encrypted):
-    """Large images come by 1.2 and 1.3, bare HTTP is refused. (More is in test_grammar.py.)"""
-    secure, image = encrypted.secure, random_pixels(2, 1200, 900, 3, "u8")
-    expected = encrypted.filter(image, [("box", {"size": 3})], variant="general").body
-    for version in ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3:
-        secure.tls.minimum_version = secure.tls.maximum_version = version
-        answer = secure.filter(image, [("box", {"size": 3})], variant="general")
-        assert answer.body == expected
-    secure.tls = None
-    with pytest.raises((OSError, http.client.HTTPException)):
-        secure.get("/livez", timeout=10)
-
-
-def test_tls_in_pieces(encrypted):
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_tls_in_pieces(encrypted, version):
     """A client that sends small records, reads slowly and leaves TLS open gets its answer."""
     secure, image = encrypted.secure, random_pixels(4, 1500, 1200, 3, "u8")
+    secure.tls.minimum_version = secure.tls.maximum_version = version
     body, filters = image.tobytes(), [("box", {"size": 3})]
     expected = encrypted.filter(image, filters, variant="general").pixels
     target = target_of(filters, raw=raw_kind(image), format="raw", variant="general")
@@ -266,6 +250,13 @@ def test_tls_in_pieces(encrypted):
                 same.shutdown(socket.SHUT_WR)
             answer = read_answer(connection)
     assert (answer.pixels == expected).all()
+
+
+def test_no_tls(encrypted):
+    """(More is in test_grammar.py.)"""
+    encrypted.secure.tls = None
+    with pytest.raises((OSError, http.client.HTTPException)):
+        encrypted.secure.get("/livez", timeout=10)
 
 
 def test_renewal(encrypted, pairs):
