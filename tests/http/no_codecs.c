@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef int query(int format);
-
 static int lacks(const char *what)
 {
 	const char *all = getenv("HEIF_LACKS");
@@ -13,16 +11,13 @@ static int lacks(const char *what)
 	return all && strstr(all, what);
 }
 
-int heif_have_decoder_for_format(int format)
-{
-	query *next = (query *)dlsym(RTLD_NEXT, "heif_have_decoder_for_format");
+#define LACKING(what)                                                                              \
+	int heif_have_##what##_for_format(int format)                                              \
+	{                                                                                          \
+		int (*next)(int) = (int (*)(int))dlsym(RTLD_NEXT, __func__);                       \
+                                                                                                   \
+		return lacks(#what) ? 0 : next(format);                                            \
+	}
 
-	return lacks("decoder") ? 0 : next(format);
-}
-
-int heif_have_encoder_for_format(int format)
-{
-	query *next = (query *)dlsym(RTLD_NEXT, "heif_have_encoder_for_format");
-
-	return lacks("encoder") ? 0 : next(format);
-}
+LACKING(decoder)
+LACKING(encoder)
