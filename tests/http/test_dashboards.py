@@ -3,7 +3,7 @@ import contextlib
 import json
 import re
 import subprocess
-import threading
+import time
 import urllib.parse
 
 import pytest
@@ -11,7 +11,7 @@ import pytest
 import imagefiles
 from jobs import PREFER
 from pixels import random_pixels
-from service import BUILD, REPOSITORY, Client, free_port, poll, tool
+from service import BUILD, REPOSITORY, Client, free_port, meanwhile, poll, tool
 
 RULES = REPOSITORY / "etc/prometheus/convolved.rules.yml"
 PARTS = re.split(r"(?m)^      - alert: (\w+)$", RULES.read_text())[1:]
@@ -56,11 +56,12 @@ def test_runbooks_are_where_they_are_said_to_be():
 
 
 def traffic(service):
-    """A round of everything: images, chains, errors, asynchronous jobs, verification."""
+    """A round of everything: images, chains, errors, asynchronous jobs, verification; a pause."""
     service.post("/v1/chain?filters=gaussian=sigma=2,sobel&verify=1", PNG)
     for query, body in (("", PNG), ("", JPEG), ("?size=2", PNG), ("", PNG[:-300])):
         service.post(f"/v1/filters/box{query}", body)
     service.post("/v1/filters/box", PNG, headers=PREFER)
+    time.sleep(0.2)
 
 
 class Prometheus(contextlib.AbstractContextManager):
@@ -99,22 +100,13 @@ class Prometheus(contextlib.AbstractContextManager):
 @pytest.fixture(scope="module")
 def observed(launch, tmp_path_factory):
     """A service under traffic, with a .prometheus that has seen it for some seconds."""
-    end = threading.Event()
-
-    def keep_busy(service):
-        while not end.wait(0.2):
-            traffic(service)
-
     with launch("--codecs", "2", "--durable", "yes") as service, contextlib.ExitStack() as stack:
         traffic(service)
         service.workers("codec")[0].kill()
         poll(lambda: service.restarts() >= 1, 60, "a worker's end in the metrics")
         service.prometheus = stack.enter_context(Prometheus(
             tmp_path_factory.mktemp("prometheus"), f"{service.host}:{service.port}"))
-        worker = threading.Thread(target=keep_busy, args=(service,))
-        worker.start()
-        stack.callback(worker.join)
-        stack.callback(end.set)
+        stack.enter_context(meanwhile(lambda: traffic(service)))
         poll(service.prometheus.up, 60, "a first scrape", 0.2)
         yield service
 

@@ -1,16 +1,17 @@
 """An image far larger than the arenas goes through in a bounded amount of memory."""
 import io
 import re
-import threading
+import time
 
 import numpy as np
 import pytest
 from PIL import Image, ImageChops, ImageStat
 
 import imagefiles
+import measure
 import oracle
 from pixels import smooth
-from service import Process, sanitized
+from service import Process, meanwhile, sanitized
 
 SIDE, SMALLER = 12000, 2500
 ARENA = 16 << 20
@@ -25,39 +26,22 @@ FILTER = "/v1/filters/gaussian?sigma=2&variant=general"
 GAUSSIAN = [("gaussian", {"sigma": 2.0})]
 
 
-class Memory(threading.Thread):
+class Memory:
     """Samples the memory of all processes: their shares of pages that are of no file, and each
     memory file that one has open, once. Spooled bodies and answers are files on disk."""
 
     def __init__(self, service):
-        super().__init__(daemon=True)
         self.service, self.peak, self.samples, self.parts = service, 0, 0, {}
-        self.ended = threading.Event()
-
-    def run(self):
-        while not self.ended.is_set():
-            self.sample()
-            self.ended.wait(0.2)  # a sample takes 0.03 s of a processor
 
     def sample(self):
         parts, files = {}, {}
         for process in self.service.processes():
-            if match := re.search(r"Pss_Anon: +(\d+) kB", process.read("smaps_rollup")):
-                parts[f"{process.name}[{process.pid}]"] = int(match[1]) * 1024
+            parts[f"{process.name}[{process.pid}]"] = measure.memory(process, "Pss_Anon")
             files.update(memory_files(process))
         parts["shared memory"] = sum(files.values())
         self.samples += 1
         if sum(parts.values()) > self.peak:
             self.peak, self.parts = sum(parts.values()), parts
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        self.ended.set()
-        self.join()
-        self.sample()
 
     def within(self, limit):
         sizes = ", ".join(f"{name} {size >> 20}" for name, size in sorted(self.parts.items()))
@@ -79,8 +63,14 @@ def large(launch):
 
 
 def measured(service, target, body):
-    with Memory(service) as memory:
+    memory = Memory(service)
+
+    def sample():
+        memory.sample()
+        time.sleep(0.2)  # a sample takes 0.03 s of a processor
+    with meanwhile(sample):
         answer = service.post(target, body, timeout=280)
+    memory.sample()
     assert answer.status == 200, answer
     assert memory.samples >= 2
     assert ARENA / 2 < memory.parts["shared memory"] < memory.peak - ARENA, "it sees both kinds"

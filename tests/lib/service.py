@@ -239,7 +239,7 @@ class Client:
         self.headers = {}  # sent with every request
         self.tls = None  # an ssl.SSLContext, or None for bare HTTP
         self.source = None  # the address (with a port, or 0) from which it comes
-        self.path = None  # of a Unix socket, in place of host and port
+        self.path = None  # a Unix socket, in place of host and port
 
     @property
     def url(self):
