@@ -15,7 +15,7 @@ import pytest
 from certificates import localhost_certificate
 from clients import Clients
 from command import INVALID, hashed, passing, run
-from jobs import begin
+from jobs import PREFER, begin
 from pixels import random_pixels
 from reloads import read_again, reload
 from service import (PROGRAM, SMALL, Client, free_port, raw_kind, read_answer, request_head,
@@ -113,6 +113,14 @@ def test_jobs_belong_to_their_token(guarded):
                            ("DELETE", job)):
         guarded.request(method, target, headers=bearer("bob")).refused(404, "not-found")
         plain(guarded).request(method, target).refused(401, "token-required")
+    key = {**PREFER, "Idempotency-Key": "a key"}
+    paths = [guarded.post(TARGET, BODY, headers={**key, **bearer(name)}).headers["Location"]
+             for name in ("alice", "bob")]
+    assert len({job, *paths}) == 3
+    for name, own in (("alice", {job, paths[0]}), ("bob", {paths[1]}), ("carol", set())):
+        listed = guarded.get("/v1/jobs", headers=bearer(name)).json()["jobs"]
+        assert {one["links"]["self"] for one in listed} == own
+    plain(guarded).get("/v1/jobs").refused(401, "token-required")
     assert guarded.get(f"{job}/result?wait=60").pixels.shape == SMALL.shape
     assert guarded.get(f"{job}/events").body.startswith(b"event: end")
     assert guarded.request("DELETE", job).status == 204

@@ -1,6 +1,5 @@
 """Asynchronous jobs that outlive the service (durable), their keys, and the lists of them."""
 import concurrent.futures
-import hashlib
 import os
 import subprocess
 import tempfile
@@ -10,7 +9,7 @@ import pytest
 import imagefiles
 from jobs import HEAVY, MEDIUM, PREFER, submit
 from pixels import random_pixels
-from service import ONE_DEVICE, at_unix_socket, multipart, poll, target_of, tool
+from service import ONE_DEVICE, Service, at_unix_socket, multipart, poll, target_of, tool
 
 PNG = imagefiles.write_png(random_pixels(1, 300, 200, 3, "u8"))
 OTHER = imagefiles.write_png(random_pixels(2, 30, 20, 3, "u8"))
@@ -99,24 +98,6 @@ def test_no_list_for_strangers(launch):
             assert listed(service) == []
 
 
-def test_list_of_a_token(launch, tmp_path):
-    tokens = tmp_path / "tokens"
-    tokens.write_text("".join(f"[{name}]\ntoken-sha256={hashlib.sha256(name.encode()).hexdigest()}\n"
-                              for name in ("alice", "bob")))
-    tokens.chmod(0o600)
-    with launch("--codecs", "1", "--tokens", str(tokens)) as service:
-        jobs = {}
-        for name in ("alice", "bob"):
-            service.headers = {"Authorization": f"Bearer {name}"}
-            jobs[name] = [submit(service), path_of(ask(service, "a key"))]
-        assert len({*jobs["alice"], *jobs["bob"]}) == 4
-        for name, own in jobs.items():
-            service.headers = {"Authorization": f"Bearer {name}"}
-            assert listed(service) == sorted(own)
-        service.headers = {}
-        service.get("/v1/jobs").refused(401, "token-required")
-
-
 # Keys ---------------------------------------------------------------------------------------------
 
 def test_same_key(either):
@@ -186,24 +167,11 @@ def test_key_of_a_synchronous_request(either):
 
 # Restarts -----------------------------------------------------------------------------------------
 
-def stop(service):
-    assert service.stop() == 0, service.tail()
-
-
-def kill(service):
-    service.kill()
-
-
 def restart(service, end):
     """It answers then; its only codec worker may have a job before the image that makes it ready."""
-    def alive():
-        try:
-            return service.get("/livez").status == 200
-        except OSError:
-            return False
-    end(service)
+    assert not end(service), service.tail()
     service.start(ready=False)
-    poll(alive, what="an answer")
+    poll(lambda: not service.refuses(), what="an answer")
 
 
 PASSING = ("Date", "X-Request-Id", "Server-Timing")
@@ -217,7 +185,7 @@ def seen(service, job):
     return answer.status, [(k, v) for k, v in answer.headers.items() if k not in PASSING], answer.body, description
 
 
-@pytest.mark.parametrize("end", [stop, kill])
+@pytest.mark.parametrize("end", [Service.stop, Service.kill])
 def test_restart(durable, end):
     """Ended jobs have their answers at once, open ones run; one that was forgotten stays so."""
     target = "/v1/filters/gaussian?sigma=2&variant=general&format=webp&verify=1"
@@ -257,31 +225,27 @@ def test_restart(durable, end):
         assert metrics.total("convolved_jobs_recovered_total", state=state) == count
 
 
-def test_file_that_is_missing(durable):
-    """As if DELETE had come."""
-    job = submit(durable)
-    durable.get(f"{job}?wait=120")
-    kill(durable)
-    (durable.state / "jobs" / job.rpartition("/")[2]).with_suffix(".result").unlink()
-    durable.start()
-    durable.get(job).refused(404, "not-found")
-
-
-def test_file_that_cannot_be_opened(durable):
-    """Its job is there again once that is possible."""
-    job = submit(durable)
-    right = durable.get(f"{job}/result?wait=120").body
-    result = (durable.state / "jobs" / job.rpartition("/")[2]).with_suffix(".result")
-    kill(durable)
-    result.rename(durable.state / "kept")
-    result.symlink_to(durable.state / "kept")  # which is not followed
+def test_files_of_results(durable):
+    """A missing one is as if DELETE had come; one that cannot be opened has its job there again once
+    that is possible."""
+    gone, kept = submit(durable), submit(durable)
+    right = durable.get(f"{kept}/result?wait=120").body
+    durable.get(f"{gone}?wait=120")
+    missing, locked = ((durable.state / "jobs" / job.rpartition("/")[2]).with_suffix(".result")
+                       for job in (gone, kept))
+    durable.kill()
+    missing.unlink()
+    locked.rename(durable.state / "kept")
+    locked.symlink_to(durable.state / "kept")  # which is not followed
     durable.start()
     durable.says("cannot be opened")
-    durable.get(job).refused(404, "not-found")
-    kill(durable)
-    (durable.state / "kept").rename(result)
+    for job in gone, kept:
+        durable.get(job).refused(404, "not-found")
+    durable.kill()
+    (durable.state / "kept").rename(locked)
     durable.start()
-    assert durable.get(f"{job}/result").body == right
+    assert durable.get(f"{kept}/result").body == right
+    durable.get(gone).refused(404, "not-found")
 
 
 def test_drain_does_not_wait(durable):
@@ -291,7 +255,7 @@ def test_drain_does_not_wait(durable):
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         answers = [pool.submit(durable.get, f"{job}{suffix}") for suffix in ("?wait=300", "/events")]
         poll(lambda: durable.total("convolved_requests") == 3, what="both")
-        restart(durable, stop)
+        restart(durable, Service.stop)
         waiting, events = (answer.result(60) for answer in answers)
     assert waiting.json()["state"] == "running"
     assert b"event: progress" in events.body and b"event: end" not in events.body
@@ -317,7 +281,7 @@ def test_without_durable(launch):
         job = submit(service)
         service.get(f"{job}?wait=120")
         assert not (service.state / "jobs").exists()
-        restart(service, kill)
+        restart(service, Service.kill)
         service.get(job).refused(404, "not-found")
 
 
