@@ -9,7 +9,8 @@ import pytest
 
 import exposition
 import imagefiles
-from jobs import PREFER
+from fixtures import service_with
+from jobs import PREFER, begin
 from pixels import random_pixels
 from service import Process, multipart, read_answer, request_head
 
@@ -18,20 +19,9 @@ PNG = imagefiles.write_png(PIXELS)
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 
-@pytest.fixture(scope="module")
-def impatient(launch):
-    """A client that says nothing for two seconds has lost."""
-    with launch("--idle-timeout", "2", "--codecs", "2", "--max-body", "100000",
-                "--log-level", "debug") as service:
-        yield service
-
-
-def links_of_a_job(service, body=PNG):
-    return service.post("/v1/filters/box", body, headers=PREFER).json()["links"]
-
-
-def read_all(connection):
-    return connection.makefile("rb").read()
+# A client that says nothing for two seconds has lost.
+impatient = service_with("--idle-timeout", "2", "--codecs", "2", "--max-body", "100000",
+                         "--log-level", "debug")
 
 
 @pytest.mark.parametrize("path", ["/v1/filters", "/v1/filters/box", "/openapi.json", "/"])
@@ -53,14 +43,14 @@ def test_not_modified(impatient, path):
 
 def test_nothing_follows_not_modified(impatient):
     """The length that is said is that of what there is; nothing is sent."""
-    result = links_of_a_job(impatient)["result"]
+    result = begin(impatient, "/v1/filters/box", PNG) + "/result"
     impatient.get(result + "?wait=30")
     with impatient.socket(timeout=60) as connection:
         for path in ("/v1/filters", "/openapi.json", result):
             connection.sendall(request_head(path, "If-None-Match: *", "Accept-Encoding: gzip",
                                             method="GET"))
         connection.sendall(request_head("/livez", "Connection: close", method="GET"))
-        text = read_all(connection)
+        text = connection.makefile("rb").read()
     *unchanged, last = text.split(b"HTTP/1.1 ")[1:]
     assert [one[:4] for one in unchanged] == 3 * [b"304 "] and last.startswith(b"200 ")
     assert all(one.endswith(b"\r\n\r\n") and one.count(b"\r\n\r\n") == 1 for one in unchanged)
@@ -75,13 +65,12 @@ def test_what_changes(impatient, path):
 
 def test_result_not_modified(impatient):
     """A result never changes; a failed job's problem, and the job itself, have no version."""
-    links = links_of_a_job(impatient)
-    whole = impatient.get(links["result"] + "?wait=30")
-    again = impatient.get(links["result"], headers={"If-None-Match": whole.headers["ETag"]})
+    job, broken = (begin(impatient, "/v1/filters/box", body) for body in (PNG, PNG[:-99]))
+    whole = impatient.get(job + "/result?wait=30")
+    again = impatient.get(job + "/result", headers={"If-None-Match": whole.headers["ETag"]})
     assert (again.status, again.body) == (304, b"")
-    assert "ETag" not in impatient.get(links["self"]).headers
-    failed = impatient.get(links_of_a_job(impatient, PNG[:-99])["result"] + "?wait=30",
-                           headers={"If-None-Match": "*"})
+    assert "ETag" not in impatient.get(job).headers
+    failed = impatient.get(broken + "/result?wait=30", headers={"If-None-Match": "*"})
     assert failed.status == 422 and "ETag" not in failed.headers
 
 
@@ -151,7 +140,7 @@ def test_shared_no_longer_than_a_second(impatient):
 
 def test_clients_share_no_secrets(impatient):
     """A job's state is not shared, nor is what depends on Accept."""
-    first, second = (links_of_a_job(impatient)["self"] for _ in range(2))
+    first, second = (begin(impatient, "/v1/filters/box", PNG) for _ in range(2))
     assert impatient.get(first).json()["id"] != impatient.get(second).json()["id"]
     for path, kind in (("/", "text/html"), ("/metrics", "application/openmetrics-text")) * 3:
         assert impatient.get(path, headers={"Accept": kind}).type == kind
@@ -285,15 +274,15 @@ def test_silence_between_requests(impatient):
 
 def test_body_of_a_request_that_needs_none(impatient):
     """It comes in part. An answer is whole, or it is an error: never an empty image."""
-    links = links_of_a_job(impatient)
-    image = impatient.get(links["result"] + "?wait=30")
-    requests = [("GET", links["result"]), ("GET", links["self"] + "/events"), ("GET", "/livez"),
-                ("HEAD", links["result"])]
+    job = begin(impatient, "/v1/filters/box", PNG)
+    image = impatient.get(job + "/result?wait=30")
+    requests = [("GET", job + "/result"), ("GET", job + "/events"), ("GET", "/livez"),
+                ("HEAD", job + "/result")]
     with impatient.connections(len(requests)) as connections:
         for connection, (method, path) in zip(connections, requests):
             connection.sendall(request_head(path, "Content-Length: 9", method=method) + b"ab")
         *problems, live = answers = [read_answer(connection) for connection in connections[:3]]
-        head = read_all(connections[3]).decode()
+        head = connections[3].makefile("rb").read().decode()
     assert live.status in (200, 408) and all(answer.body for answer in answers)
     assert all(answer.status in (400, 408) and answer.problem for answer in problems)
     assert "(null)" not in head + "".join(str(answer.headers) for answer in answers)

@@ -12,6 +12,7 @@ import time
 import pytest
 
 import imagefiles
+from fixtures import service_with
 from jobs import HEAVY, MEDIUM, PREFER, submit
 from pixels import random_pixels
 from service import ONE_DEVICE, SMALL, poll, read_answer, request_head
@@ -22,18 +23,9 @@ PNG = imagefiles.write_png(PIXELS)
 LONG = random_pixels(2, 3000, 3000, 3, "u8")   # nobody waits for its end
 
 
-@pytest.fixture(scope="module")
-def one(launch):
-    """One codec worker, so one job runs, the others wait; a device with one thread."""
-    environment = {**ONE_DEVICE, "POCL_MAX_PTHREAD_COUNT": "1"}
-    with launch("--codecs", "1", environment=environment) as service:
-        yield service
-
-
-@pytest.fixture(scope="module")
-def bounded(launch):
-    with launch("--codecs", "1", "--result-size", "100K", "--result-count", "4") as service:
-        yield service
+# One codec worker, so one job runs, the others wait; a device with one thread.
+one = service_with("--codecs", "1", environment={**ONE_DEVICE, "POCL_MAX_PTHREAD_COUNT": "1"})
+bounded = service_with("--codecs", "1", "--result-size", "100K", "--result-count", "4")
 
 
 def look(service, job):
@@ -164,15 +156,11 @@ def test_failed(one):
 
 def test_progress(one):
     with busy(one) as job:
-        seen = []
-
-        def three_different():
-            seen.append(look(one, job))
-            return len({d["progress"]["tiles_done"] for d in seen}) >= 3
-        poll(three_different, 60, "tiles")
-        done = [d["progress"]["tiles_done"] for d in seen]
-        assert done == sorted(done) and len({d["progress"]["tiles"] for d in seen}) == 1
-        last = seen[-1]
+        before = look(one, job)["progress"]
+        poll(lambda: look(one, job)["progress"]["tiles_done"] > before["tiles_done"], 60, "a tile")
+        last = look(one, job)
+        assert last["progress"]["tiles_done"] > before["tiles_done"]
+        assert last["progress"]["tiles"] == before["tiles"]
         assert last["state"] == "running" and last["left_seconds"] > 0
         assert last["progress"]["tiles_done"] < last["progress"]["tiles"]
         assert "kept_seconds" not in last
@@ -182,8 +170,9 @@ def test_progress(one):
 
 
 def test_all_who_wait(one):
-    """Long polls and listeners hear of the end; those that leave take nothing from others."""
-    job = submit(one, MEDIUM, HEAVY)
+    """Long polls and listeners hear of the end; those that leave take nothing from others. Events:
+    the present state at once, then tiles as they are done, not too often, then the end."""
+    job, began = submit(one, MEDIUM, HEAVY), time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         listeners = [pool.submit(lambda: list(Events(one, job))) for _ in range(3)]
         result = pool.submit(one.get, f"{job}/result?wait=300")
@@ -195,10 +184,17 @@ def test_all_who_wait(one):
         leaver.close()
         assert ended(one, job)["state"] == "done"
         assert result.result(200).kind == (*MEDIUM.shape, "u8")
-        for listener in listeners:
-            heard = listener.result(200)
-            assert heard[0][0] == "progress" and heard[-1][0] == "end", heard
-            assert heard[-1][1]["state"] == "done"
+        heard = [listener.result(200) for listener in listeners]
+    took = time.monotonic() - began
+    for events in heard:
+        assert [name for name, _ in events] == ["progress"] * (len(events) - 1) + ["end"], events
+        assert events[-1][1]["state"] == "done"
+        done = [data["progress"]["tiles_done"] for _, data in events]
+        assert done == sorted(done) and done[-1] == events[-1][1]["progress"]["tiles"] > 0
+        pairs = [(data["state"], data["progress"]["tiles_done"]) for _, data in events]
+        assert len(set(pairs)) == len(pairs) >= 2, "an event without news"
+        assert len(events) <= 5 * took + 3
+        assert {data["id"] for _, data in events} == {job.rpartition("/")[2]}
 
 
 def test_long_poll_returns_in_time(one):
@@ -245,24 +241,6 @@ def test_cancel_frees_the_worker(one):
         poll(lambda: "kept_seconds" in look(one, job), 60, "the end of its last tile")
         assert one.request("DELETE", job).status == 204, "forgets it"
         one.get(job).refused(404, "not-found")
-
-
-def test_events(one):
-    """The present state at once, then tiles as they are done, not too often, then the end."""
-    job = submit(one, MEDIUM, [("bilateral", {"radius": 9})])
-    began = time.monotonic()
-    events = list(Events(one, job))
-    took = time.monotonic() - began
-    names = [name for name, _ in events]
-    assert names == ["progress"] * (len(events) - 1) + ["end"] and len(events) >= 2
-    assert events[-1][1]["state"] == "done"
-    assert all(data["state"] in OPEN for _, data in events[:-1])
-    done = [data["progress"]["tiles_done"] for _, data in events]
-    assert done == sorted(done) and done[-1] == events[-1][1]["progress"]["tiles"] > 0
-    pairs = [(data["state"], data["progress"]["tiles_done"]) for _, data in events]
-    assert len(set(pairs)) == len(pairs), "an event without news"
-    assert len(events) <= 5 * took + 3
-    assert {data["id"] for _, data in events} == {job.rpartition("/")[2]}
 
 
 def test_events_of_an_ended_job(one):
