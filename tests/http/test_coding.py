@@ -9,22 +9,12 @@ from PIL import Image, TiffImagePlugin
 import imagefiles
 import oracle
 from imagefiles import read_pil, read_vips, write_png, write_tiff
-from pixels import pairwise, random_pixels, smooth, visible
+from pixels import pairwise, random_pixels, smooth
 from service import REPOSITORY
 
 COLOUR, GREY = random_pixels(1, 61, 47, 3, "u8"), random_pixels(2, 61, 47, 1, "u8")
 PNG = write_png(COLOUR)
 WAVES = smooth(200, 150, 3)
-
-
-@pytest.mark.parametrize("bands", [3, 4])
-def test_lossless_webp(service, bands):
-    pixels = random_pixels(3, 61, 47, bands, "u8", bands == 4)
-    answer = service.converted(write_png(pixels), format="webp", lossless=1)
-    seen = visible(pixels, bands == 4)
-    assert b"VP8L" in answer.body and np.array_equal(read_pil(answer.body)[0], seen)
-    assert not answer.lost
-    assert set(service.converted(PNG, format="webp").lost) == {"lossy", "subsampled"}
 
 
 def test_lossless_keeps_hidden_colour(service):

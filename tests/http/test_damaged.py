@@ -60,11 +60,6 @@ def test_header(service, kind):
             assert service.identity(body).status in (200, 415, 422)
 
 
-def told(answer):
-    """Returns all of a picture, or the kind of the problem."""
-    return answer.body if answer.status == 200 else (answer.status, answer.problem["type"])
-
-
 @pytest.fixture(scope="module")
 def histories(launch):
     """Two services whose only worker has seen other pictures."""
@@ -82,7 +77,8 @@ def test_same_after_other_pictures(histories, kind):
         for service, picture in zip(histories, before):
             assert service.identity(picture, format="raw").status == 200
             answers.append(service.identity(body, format="raw"))
-        first, second = map(told, answers)
+        first, second = (answer.body if answer.status == 200 else answer.problem["type"]
+                         for answer in answers)
         assert first == second, (kind, [answer.status for answer in answers])
 
 

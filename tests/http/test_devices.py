@@ -73,29 +73,23 @@ def waits(pair):
     return pair.total("convolved_tiles_queued") >= 1
 
 
-def stuck_on(pair, pool):
-    """Returns a request with tiles that wait for cpu1, asked again if a new worker does them."""
-    asked = []
-
-    def stuck():
-        if not asked or asked[-1].done():
-            asked.append(pool.submit(filter_on, pair, LARGE, "cpu1"))
-        return waits(pair)
-    poll(stuck, 60, "a queued tile", 0.05)
-    return asked[-1]
-
-
 def test_others_pass(pair):
     """Work for the other device goes on; requests for the stuck one end when there is one again."""
     with concurrent.futures.ThreadPoolExecutor() as pool:
+        asked = []
+
+        def stuck():
+            if not asked or asked[-1].done():  # a new worker has done it
+                asked.append(pool.submit(filter_on, pair, LARGE, "cpu1"))
+            return waits(pair)
         try:
             waits(pair)
-            stuck = stuck_on(pair, pool)
+            poll(stuck, 60, "a queued tile", 0.05)
             for pixels in [SMALL] * 10 + [LARGE]:
                 assert used(filter_on(pair, pixels, "cpu0")) == {"cpu0"}
         finally:
             signalled(pair, signal.SIGCONT)
-        assert used(stuck.result()) == {"cpu1"}
+        assert used(asked[-1].result()) == {"cpu1"}
     assert pair.rest().total("convolved_tiles_queued") == 0
 
 

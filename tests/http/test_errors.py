@@ -9,6 +9,7 @@ from PIL import Image
 
 import imagefiles
 import oracle
+from in_flight import works
 from jobs import PREFER
 from pixels import random_pixels, smooth
 from service import multipart, poll, request_head
@@ -25,24 +26,16 @@ def service(service):
     works(service)
 
 
-def works(service):
-    answer = service.post("/v1/filters/box?size=3&format=raw", PNG)
-    oracle.check(answer.pixels, oracle.filtered(PIXELS, [("box", {"size": 3})]))
-
-
 ROW, COLUMN = ",".join("1" * 65), ";".join("1" * 65)
 
 # Requests whose last parameter is refused, by what the refusal says.
 BAD_PARAMETERS = {
-    "number from 0.1 to 100": [
-        f"gaussian?sigma={value}"
-        for value in ("abc", "", "0", "-1", "nan", "inf", "1e999", "0x2", "2x")],
+    "number from 0.1 to 100": ["gaussian?sigma=abc", "gaussian?sigma="],
     "instead, use pixelate, or a chain of several gaussians": [
         f"{one}=100.1" for one in ("gaussian?sigma", "gaussian?sigma_x", "gaussian?sigma_y",
                                    "unsharp?sigma", "canny?sigma")],
-    "an odd integer from 1 to 601": [
-        f"box?size={value}" for value in ("0", "-3", "6", "603", "2.5", "99999999999999999999")],
-    "odd integer": [f"gaussian?size={value}" for value in ("4", "603", "2.5")],
+    "an odd integer from 1 to 601": ["box?size=6", "box?size=99999999999999999999"],
+    "odd integer": ["gaussian?size=4", "gaussian?size=2.5"],
     "box takes size": ["box?sigma=2", "box?frobnicate=1"],
     "gaussian takes": ["gaussian?sgima=2"],
     "magnitude": ["sobel?output=z", "sobel?output=", "sobel?output=Magnitude"],
@@ -54,13 +47,13 @@ BAD_PARAMETERS = {
     "other than 0": ["convolve?kernel=1&scale=0"],
     "a magnitude of at least": ["convolve?kernel=1&scale=1e-34"],
     "a number": ["convolve?kernel=1&scale=x", "convolve?kernel=1&offset=1e10"],
-    "reflect101": ["box?border=mirror", "box?border="],
+    "reflect101": ["box?border="],
     "one for each band": [
         f"box?border=constant&border_value={value}" for value in ("red", "1,2,3,4,5")],
     "from 0 to 255": [  # known only once the image is
         f"box?border=constant&border_value={value}" for value in ("256", "-1", "0.5")],
-    "png": ["box?format=ico", "box?format="],
-    "1 to 100": ["box?quality=0", "box?quality=101", "box?quality=high"],
+    "png": ["box?format="],
+    "1 to 100": ["box?quality=high"],
     "0 or 1": ["box?strip=perhaps", "box?raw=4x4x4:u8&alpha=2"],
     "2 or 4 bands": ["box?raw=4x4x3:u8&alpha=1"],
     "WIDTHxHEIGHTxBANDS:TYPE": [
@@ -156,12 +149,6 @@ def test_not_read_but_named(service, name, says, options):
     answer.refused(415, "not-an-image", f"look like {says}", "converts it to PNG")
 
 
-def test_png_with_a_wrong_checksum(service):
-    spoiled = bytearray(PNG)
-    spoiled[PNG.index(b"IDAT") + 1000] ^= 0x55
-    service.post("/v1/filters/box", bytes(spoiled)).refused(422, "undecodable")
-
-
 def test_smaller_than_the_filter(service):
     filters = [("gaussian", {"sigma": 4})]
     answer = service.filter(PIXELS[:9, :9], filters, border="crop")
@@ -233,23 +220,6 @@ def test_too_wide(limited):
     answer.refused(422, "does-not-fit")
 
 
-@pytest.mark.parametrize("filters, border", [
-    ([("gaussian", {"sigma": 30})], "reflect"), ([("unsharp", {"sigma": 100})], "wrap"),
-    ([("box", {}), ("gaussian", {"sigma": 30}), ("sobel", {})], "crop")], ids=str)
-def test_too_wide_for_a_sigma(limited, filters, border):
-    """The largest sigma that is named works, and a larger one does not."""
-    pixels = random_pixels(3, 500, 400, 1, "u8")
-
-    def chain(sigma):
-        return [(name, {"sigma": sigma} if values else {}) for name, values in filters]
-    problem = limited.filter(pixels, filters, border=border).refused(422, "does-not-fit")
-    sigma = float(problem["detail"].rstrip(".").rpartition("largest sigma is ")[2])
-    assert 8 < sigma < 30, problem
-    answer = limited.filter(pixels, chain(sigma), border=border)
-    oracle.check(answer.pixels, oracle.filtered(pixels, chain(sigma), border))
-    limited.filter(pixels, chain(sigma + 0.1), border=border).refused(422, "does-not-fit")
-
-
 @pytest.mark.parametrize("filters, variant", [
     ([("box", {"size": 201})], None), ([("gaussian", {"size": 201})], None),
     ([("canny", {"sigma": 30})], None), ([("gaussian", {"sigma": 30})], "separable"),
@@ -261,23 +231,22 @@ def test_too_wide_for_a_window(limited, filters, variant):
     answer.refused(422, "does-not-fit", "arena-size", "largest width is")
 
 
-EXPECT = "Expect: 100-continue"
+TOO_LARGE = (256 << 20) + 1
 
 
-@pytest.mark.parametrize("target, status", [
-    ("/v1/filters/gaussian?sigma=-1", 400), ("/v1/filters/gausian", 404), ("/v1/nothing", 404),
-    ("/v1/chain?filters=box=size=2", 400), ("/v1/devices", 405)])
-def test_expect_refused(service, target, status):
-    """The answer comes instead of the invitation, before a byte of the body."""
-    assert service.send(request_head(target, EXPECT, "Content-Length: 50000000")).status == status
-
-
-@pytest.mark.parametrize("headers", [[EXPECT], []], ids=["expect", "body"])
-def test_too_many_bytes_announced(service, headers):
-    """413 without an invitation, or before the body has been sent."""
-    head = request_head("/v1/filters/box", *headers, f"Content-Length: {(256 << 20) + 1}")
-    service.send(head + b"x" * (0 if headers else 100)).refused(
-        413, "body-too-large", str(256 << 20))
+@pytest.mark.parametrize("target, size, expect, status", [
+    ("/v1/filters/gaussian?sigma=-1", 50000000, True, 400),
+    ("/v1/filters/gausian", 50000000, True, 404), ("/v1/nothing", 50000000, True, 404),
+    ("/v1/chain?filters=box=size=2", 50000000, True, 400), ("/v1/devices", 50000000, True, 405),
+    ("/v1/filters/box", TOO_LARGE, True, 413), ("/v1/filters/box", TOO_LARGE, False, 413)])
+def test_refused_before_the_body(service, target, size, expect, status):
+    """The answer comes instead of the invitation, or before the body has been sent."""
+    headers = ["Expect: 100-continue"] if expect else []
+    head = request_head(target, *headers, f"Content-Length: {size}")
+    answer = service.send(head + b"x" * (0 if expect else 100))
+    assert answer.status == status
+    if size == TOO_LARGE:
+        answer.refused(413, "body-too-large", str(256 << 20))
 
 
 def test_too_many_bytes_sent(limited):

@@ -6,7 +6,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from PIL import Image, ImageOps
+from PIL import Image
 
 import imagefiles
 import oracle
@@ -16,9 +16,6 @@ from pixels import random_pixels, smooth, visible
 from previews import PROFILE
 from service import REPOSITORY, raw_kind, request_head
 
-MEDIA = {"jpeg": "image/jpeg", "png": "image/png", "webp": "image/webp", "tiff": "image/tiff",
-         "gif": "image/gif", "bmp": "image/bmp", "avif": "image/avif",
-         "raw": "application/octet-stream"}
 IDENTITY = [("convolve", {"kernel": "1"})]
 
 
@@ -66,13 +63,6 @@ def test_read(service, name):
     assert np.array_equal(service.decoded(file), pixels)
 
 
-@pytest.mark.parametrize("bands", [1, 3])
-@pytest.mark.parametrize("progressive", [False, True])
-def test_read_jpeg(service, bands, progressive):
-    file = written(pil(smooth(137, 71, bands)), "JPEG", quality=90, progressive=progressive)
-    close(service.decoded(file), read_pil(file)[0], 0.1)
-
-
 def held():
     """Yields the formats that hold all of an image, and its kind."""
     for kind, bands in itertools.product(("u8", "u16", "f32"), (1, 2, 3, 4)):
@@ -104,7 +94,7 @@ def test_write_lossy(service, name, bands):
     for quality, mean in ((20, 8), (95, 2.5)):
         answer = service.filter(pixels, IDENTITY, format=name, alpha=int(bands == 4),
                                 quality=quality)
-        assert answer.status == 200 and answer.type == MEDIA[name], answer
+        assert answer.status == 200 and answer.type == f"image/{name}", answer
         got, image = read_pil(answer.body)
         assert image.format == name.upper()
         close(got, pixels, mean)
@@ -124,11 +114,10 @@ def test_write_fewer_bits(service, name, kind):
     close(got / 255, pixels / oracle.FULL_SCALE[kind], 0.06)
 
 
-@pytest.mark.parametrize("name, options", [("bmp", {}), ("webp", {"lossless": 1})])
-def test_half_a_step_is_rounded(service, name, options):
+def test_half_a_step_is_rounded(service):
     """255 steps of 16 bits are 257 wide, with the eight bits' in their middle."""
     pixels = np.arange(0, 65536, 13, np.uint16)[:5040].reshape(70, 24, 3)
-    answer = service.filter(pixels, IDENTITY, format=name, **options)
+    answer = service.filter(pixels, IDENTITY, format="webp", lossless=1)
     assert np.array_equal(read_pil(answer.body)[0], np.rint(pixels / 257))
 
 
@@ -144,8 +133,7 @@ def sources():
 
 SOURCES = sources()
 SIGNATURES = {"jpeg": b"\xff\xd8\xff", "png": b"\x89PNG", "webp": b"RIFF", "tiff": (b"II", b"MM"),
-              "gif": b"GIF8", "bmp": b"BM", "pnm": (b"P5", b"P6", b"Pf", b"PF"), "pfm": b"P",
-              "avif": b"\0\0\0"}
+              "gif": b"GIF8", "pnm": (b"P5", b"P6"), "pfm": (b"Pf", b"PF")}
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -161,15 +149,6 @@ def test_format_is_kept(service, name):
     assert after[:, :, 0].std() < before[:, :, 0].std()  # it is blurred
 
 
-@pytest.mark.parametrize("target", [*MEDIA, "pnm"])
-@pytest.mark.parametrize("source", ["jpeg", "png", "webp", "tiff", "gif", "pnm"])
-def test_conversions(service, source, target):
-    answer = service.converted(SOURCES[source], format=target)
-    assert answer.kind[:2] == (61, 47)
-    assert answer.type.startswith(MEDIA.get(target, "image/x-portable-"))
-    assert target == "raw" or answer.body.startswith(SIGNATURES[target])
-
-
 def test_content_decides(service):
     """Declared types are not believed: neither curl's nor a wrong one."""
     for declared in ("application/x-www-form-urlencoded", "image/png", "text/plain",
@@ -179,18 +158,7 @@ def test_content_decides(service):
         assert answer.status == 200 and answer.type == "image/jpeg", declared
 
 
-ORIENTATION, DESCRIPTION = 0x0112, 0x010E
-
-
-@pytest.mark.parametrize("orientation", [1, 6])
-def test_orientation_jpeg(service, orientation):
-    file = written(pil(smooth(120, 72, 3)), "JPEG", quality=98, subsampling=0,
-                   exif=imagefiles.exif({ORIENTATION: orientation}))
-    upright = np.asarray(ImageOps.exif_transpose(Image.open(io.BytesIO(file))))
-    close(service.decoded(file), upright, 0.1)
-    got, picture = read_pil(service.identity(file).body)
-    assert picture.getexif().get(ORIENTATION, 1) == 1
-    close(got, upright, 3)
+DESCRIPTION = 0x010E
 
 
 def described(name):
@@ -317,7 +285,7 @@ def test_accept_of_what_a_format_cannot_hold(service, name, side):
         wide = np.zeros((*shape, 3), np.uint8)
         return service.post(f"/v1/filters/box?raw={raw_kind(wide)}", wide.tobytes(),
                             headers={"Accept": accept})
-    media = MEDIA[name]
+    media = f"image/{name}"
     for shape, larger in (((1, side), (1, side + 1)), ((side, 1), (side + 1, 1))):
         assert answer(shape, media).type == media
         assert answer(larger, f"{media}, image/png;q=0.1").type == "image/png"

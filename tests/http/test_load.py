@@ -8,7 +8,7 @@ import pytest
 import imagefiles
 import load
 from jobs import begin, cancel, submit
-from service import ONE_DEVICE, SMALL, poll
+from service import ONE_DEVICE, SMALL, poll, raw_kind, target_of
 
 BOX = [("box", {})]
 HEAVY = [("bilateral", {"radius": 6})]
@@ -35,28 +35,21 @@ def test_small_beside_large(busy):
         assert under_way.result().status == 200
 
 
-def test_heavy_jobs_leave_a_worker(busy):
-    """However many batch jobs there are, a codec worker is free for others; and they are done."""
-    pixels = np.zeros((700, 700, 3), np.uint8)
-    with concurrent.futures.ThreadPoolExecutor(12) as pool:
-        batch = [pool.submit(busy.filter, pixels, HEAVY, variant="general", priority="batch")
-                 for _ in range(12)]
-        poll(lambda: busy.total("convolved_jobs", state="waiting") >= 5, 60, "a queue")
-        busy.filter(SMALL, BOX)
-        done = sum(job.done() for job in batch)
-        assert all(job.result().status == 200 for job in batch)
-    assert done < 10, "the small image waited for the batch"
-
-
 def running(service):
     return service.total("convolved_jobs", state="running")
 
 
-def test_small_files_of_large_images(busy):
-    """A job's cost is known from the header: small files of many pixels hold no more workers."""
-    file = imagefiles.write_png(np.zeros((8200, 8200, 1), np.uint8))
-    target = "/v1/filters/box?size=31&variant=reference"
-    jobs = [begin(busy, target, file) for _ in range(4)]
+HEADER = imagefiles.write_png(np.zeros((8200, 8200, 1), np.uint8))
+BATCH = np.zeros((2000, 2000, 3), np.uint8)
+
+
+@pytest.mark.parametrize("target, body", [
+    ("/v1/filters/box?size=31&variant=reference", HEADER),
+    (target_of(HEAVY, raw=raw_kind(BATCH), variant="reference", priority="batch"), BATCH.tobytes())],
+    ids=["small files of large images", "batch"])
+def test_heavy_jobs_leave_a_worker(busy, target, body):
+    """However many there are. A job's cost is known from its header."""
+    jobs = [begin(busy, target, body) for _ in range(4)]
     try:
         poll(lambda: running(busy) == 2, 60, "two heavy jobs at a time")
         for _ in range(5):
@@ -87,22 +80,6 @@ def test_deadline_that_cannot_be_met(busy):
         cancel(busy, jobs)
     answer.refused(429, "deadline-too-short")
     assert int(answer.headers["Retry-After"]) >= 1
-
-
-@pytest.mark.slow
-def test_wait_bound(launch):
-    """Above max-wait a request is refused, and told to come when the drain rate leaves room."""
-    pixels = np.zeros((600, 600, 3), np.uint8)
-    with launch("--codecs", "2", "--max-wait", "1", environment=ONE_DEVICE) as service:
-        with concurrent.futures.ThreadPoolExecutor(24) as pool:
-            answers = list(pool.map(lambda _: service.filter(pixels, HEAVY, variant="general"),
-                                    range(48)))
-        refused = [a for a in answers if a.status != 200]
-        assert refused and len(refused) < len(answers)
-        for answer in refused:
-            answer.refused(429, "queue-full")
-        assert any(int(answer.headers["Retry-After"]) >= 1 for answer in refused)
-        assert service.works()
 
 
 @pytest.mark.slow
