@@ -11,12 +11,12 @@
 
 static const char suffixes[] = "KMG"; /* powers of 1024 */
 
-/* Reads a number that consists of these characters alone. 5.0 and 5e1 are integers, as in JSON. */
-static bool read_number(const char *text, const char *characters, double *number)
+/* Reads a decimal number: strtod() takes others. 5.0 and 5e+1 are integers, as in JSON. */
+static bool read_number(const char *text, double *number)
 {
 	char *end;
 
-	if (!*text || text[strspn(text, characters)])
+	if (!*text || text[strspn(text, "0123456789+-.eE")])
 		return false;
 	*number = strtod(text, &end);
 	return !*end && isfinite(*number);
@@ -56,11 +56,11 @@ bool value_read(const struct value_kind *kind, const char *text, double *value)
 		break;
 	case VALUE_INTEGER:
 	case VALUE_ODD:
-		is_number = read_number(text, "0123456789-.eE", value) && *value == floor(*value) &&
+		is_number = read_number(text, value) && *value == floor(*value) &&
 		            (kind->type == VALUE_INTEGER || fmod(*value, 2) != 0);
 		break;
 	case VALUE_NUMBER:
-		is_number = read_number(text, "0123456789+-.eE", value);
+		is_number = read_number(text, value);
 		break;
 	}
 	return is_number && *value >= kind->min && *value <= kind->max;

@@ -18,7 +18,7 @@ static enum error other_variants(const struct chain *chain, uint32_t i, const ch
                                  bool known, struct problem *problem)
 {
 	struct operation op = {0};
-	char list[224] = "";
+	char list[320] = "";
 	enum error e = lower(chain, i, &op, problem);
 
 	for (enum kernel k = 0; !e && k < KERNELS; k++)

@@ -398,11 +398,14 @@ bool tile_valid(const struct tile *tile, const struct image *image, const struct
 	     !bytes_inside(tile->work, JPEG_WORK_SIZE, in_arena)))
 		return false;
 	chain_halo(chain, &halo_x, &halo_y);
+	if (!tile->in_size != !(tile->form & TILE_DECODE) ||
+	    !tile->out_size != !(tile->form & TILE_ENCODE))
+		return false;
 	return (tile->form & TILE_DECODE
-	            ? tile->in_size && bytes_inside(tile->in, tile->in_size, in_arena)
+	            ? bytes_inside(tile->in, tile->in_size, in_arena)
 	            : rows_inside(tile->in, halo_y, tile->height, halo_x * pixel,
 	                          row + 2 * halo_x * pixel, tile->in_pitch, in_arena)) &&
 	       (tile->form & TILE_ENCODE
-	            ? tile->out_size && bytes_inside(tile->out, tile->out_size, out_arena)
+	            ? bytes_inside(tile->out, tile->out_size, out_arena)
 	            : rows_inside(tile->out, 0, tile->height, 0, row, tile->out_pitch, out_arena));
 }

@@ -180,6 +180,7 @@ TEST(test_variant)
 	     "separable does not support threshold with these values, expected general, "},
 	    {"threshold=method=mean", "unsharp_wide", "it supports unsharp"},
 	    {"gaussian", "matrx", "for gaussian, expected general, reference, separable, "},
+	    {"threshold=method=mean", "mean", ", sep_one_pass, sep_tiled"}, /* the longest list */
 	    {"sobel,gaussian", "none", "for sobel, expected general, reference, gradient"},
 	    {"gaussian", "extend", "for gaussian"},
 	    {"gaussian", "gradient", "it supports sobel, scharr, prewitt"},

@@ -243,6 +243,8 @@ TEST(test_tile_hostile)
 	BAD(in_pitch, 64);
 	BAD(out_pitch, 0);
 	BAD(in_pitch, UINT32_MAX - 63);
+	BAD(in_size, 1); /* a scan's */
+	BAD(out_size, 1);
 #undef BAD
 	free(chain);
 }

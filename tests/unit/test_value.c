@@ -23,7 +23,7 @@ TEST(test_values)
 	    {&number, " 1", NAN},    {&number, "1e999", NAN},
 	    {&integer, "300", 300},  {&integer, "0", 0},
 	    {&integer, "5.0", 5},    {&integer, "1.5", NAN},
-	    {&integer, "+1", NAN},   {&integer, "-1", NAN},
+	    {&integer, "+1", 1},     {&integer, "-1", NAN},
 	    {&integer, "301", NAN},  {&integer, "1x", NAN},
 	    {&odd, "601", 601},      {&odd, "2", NAN},
 	    {&odd, "3.5", NAN},      {&bytes, "1", 1},
@@ -34,7 +34,7 @@ TEST(test_values)
 	    {&words, "auto", 0},     {&words, "off", 2},
 	    {&words, "o", NAN},      {&words, "", NAN},
 	    {&words, "on|off", NAN}, {&two, "yes", 1},
-	    {&two, "yes|", NAN},
+	    {&two, "yes|", NAN},     {&odd, "5e+0", 5},
 	};
 	static const struct {
 		const struct value_kind *kind;

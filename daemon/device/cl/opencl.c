@@ -191,7 +191,7 @@ static void device_describe(struct device *device, cl_platform_id platform)
 	    {CL_DEVICE_IMAGE2D_MAX_HEIGHT, sizeof device->image_height, &device->image_height},
 	    {COMPUTE_CAPABILITY_MAJOR_NV, sizeof capability, &capability},
 	};
-	cpu_set_t processors;
+	cpu_set_t processors[64]; /* the kernel refuses less than it has */
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		clGetDeviceInfo(device->id, rows[i].what, rows[i].size, rows[i].to, NULL);
@@ -207,8 +207,8 @@ static void device_describe(struct device *device, cl_platform_id platform)
 	/* PoCL's driver without threads counts one unit. */
 	device->serial = device->pocl && (!strncmp(device->name, "basic-", 6) ||
 	                                  !strncmp(device->name, "cpu-minimal-", 12));
-	if (device->serial && !sched_getaffinity(0, sizeof processors, &processors))
-		device->units = (uint32_t)CPU_COUNT(&processors);
+	if (device->serial && !sched_getaffinity(0, sizeof processors, processors))
+		device->units = (uint32_t)CPU_COUNT_S(sizeof processors, processors);
 	snprintf(device->driver, sizeof device->driver, "%.31s %.31s", platform_name, version);
 }
 
