@@ -60,23 +60,11 @@ enum error chain_add_filter(struct chain *chain, const char *name, struct proble
 	return ERR_OK;
 }
 
-/* Finds the last filter's parameter of this name and its index. */
-static const struct parameter *find_parameter(const struct chain *chain, const char *name,
-                                              size_t *i)
-{
-	const struct parameter *p;
-
-	for (*i = 0; (p = filter_parameter(chain->call[chain->count - 1].filter, *i)); ++*i)
-		if (!strcmp(p->name, name))
-			return p;
-	return NULL;
-}
-
 bool chain_knows_parameter(const struct chain *chain, const char *name)
 {
 	size_t i;
 
-	return find_parameter(chain, name, &i) != NULL;
+	return filter_find_parameter(chain->call[chain->count - 1].filter, name, &i) != NULL;
 }
 
 /* Reads a finite number, and moves on behind it. */
@@ -224,7 +212,7 @@ enum error chain_set_parameter(struct chain *chain, const char *name, const char
                                struct problem *problem)
 {
 	size_t i;
-	const struct parameter *p = find_parameter(chain, name, &i);
+	const struct parameter *p = filter_find_parameter(last_call(chain)->filter, name, &i);
 	char list[128] = "";
 
 	if (p && (p->type == PARAMETER_MATRIX || p->type == PARAMETER_NUMBERS))

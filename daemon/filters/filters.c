@@ -94,6 +94,16 @@ const struct parameter *filter_parameter(enum filter filter, size_t i)
 	return NULL;
 }
 
+const struct parameter *filter_find_parameter(enum filter filter, const char *name, size_t *i)
+{
+	const struct parameter *p;
+
+	for (*i = 0; (p = filter_parameter(filter, *i)); ++*i)
+		if (!strcmp(p->name, name))
+			return p;
+	return NULL;
+}
+
 struct value_kind parameter_kind(const struct parameter *p)
 {
 	static const enum value_type types[] = {

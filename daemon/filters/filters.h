@@ -165,6 +165,9 @@ enum error filter_unknown(const char *name, struct problem *problem) MUST_CHECK;
 /* Returns the i-th parameter of a filter, or NULL after the last. */
 const struct parameter *filter_parameter(enum filter filter, size_t i);
 
+/* Finds a filter's parameter of this name and its index; NULL if there is none. */
+const struct parameter *filter_find_parameter(enum filter filter, const char *name, size_t *i);
+
 /* Returns the kind of a parameter's value, or of its numbers. */
 struct value_kind parameter_kind(const struct parameter *parameter);
 

@@ -344,16 +344,6 @@ static json_t *make_parameter(const char *name, const char *in, const char *text
 	                 "required", required, "schema", schema);
 }
 
-static bool filter_has(enum filter filter, const char *name)
-{
-	const struct parameter *p;
-
-	for (size_t i = 0; filter < FILTERS && (p = filter_parameter(filter, i)); i++)
-		if (!strcmp(p->name, name))
-			return true;
-	return false;
-}
-
 static json_t *route_parameters(const struct route *route, enum filter filter,
                                 const json_t *skeleton)
 {
@@ -361,6 +351,7 @@ static json_t *route_parameters(const struct route *route, enum filter filter,
 	char **names = g_strsplit(route->query, " ", -1);
 	const struct common_parameter *common;
 	const struct parameter *p;
+	size_t at;
 
 	if (strstr(route->path, "{id}"))
 		json_array_append(list, json_object_get(skeleton, "id"));
@@ -370,8 +361,9 @@ static json_t *route_parameters(const struct route *route, enum filter filter,
 			                                           schema_of_parameter(p),
 			                                           is_required(p)));
 		for (size_t i = 0; (common = request_common_parameter(i)); i++)
-			if (!(common->for_chain && filter < FILTERS) &&
-			    !filter_has(filter, common->name))
+			if (filter == FILTERS ||
+			    (!common->for_chain &&
+			     !filter_find_parameter(filter, common->name, &at)))
 				json_array_append_new(list, reference("parameters", common->name));
 	}
 	for (char **name = names; *name; name++)
