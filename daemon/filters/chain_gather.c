@@ -13,25 +13,6 @@ uint32_t chain_gathering(const struct chain *chain)
 	return i;
 }
 
-/* Appends the filters that find the edges of canny. The edges of the luma are found in a grey
- * image, because pixels cannot hold every luma beside every chroma. */
-static void append_canny(struct chain *chain, const struct filter_call *canny)
-{
-	const bool luma = canny->channels == CHANNELS_LUMA;
-	const enum channels channels = luma ? CHANNELS_ALL : canny->channels;
-	const double sigma = filter_canny_sigma(canny);
-	struct filter_call *call;
-
-	if (luma)
-		chain_append(chain, FILTER_GRAYSCALE, channels);
-	if (sigma > 0)
-		chain_append(chain, FILTER_GAUSSIAN, channels)->value[GAUSSIAN_SIGMA] = sigma;
-	call = chain_append(chain, FILTER_CANNY, channels);
-	call->value[CANNY_LOW] = canny->value[CANNY_LOW];
-	call->value[CANNY_HIGH] = canny->value[CANNY_HIGH];
-	call->value[CANNY_SIGMA] = 0;
-}
-
 /* True if the chain's variant is a kernel that finds edges. */
 static bool names_canny_kernel(const struct chain *chain)
 {
@@ -42,7 +23,11 @@ struct chain *chain_before(const struct chain *chain, uint32_t call)
 {
 	const struct filter_call *gathering = &chain->call[call];
 	const bool canny = filter_gathers(gathering) == GATHER_EDGES;
+	const bool luma = canny && gathering->channels == CHANNELS_LUMA;
+	const enum channels channels = luma ? CHANNELS_ALL : gathering->channels;
+	const double sigma = canny ? filter_canny_sigma(gathering) : 0;
 	struct chain *before = chain_copy(chain, 0);
+	double *edges;
 
 	if (!before)
 		return NULL;
@@ -51,10 +36,20 @@ struct chain *chain_before(const struct chain *chain, uint32_t call)
 		before->variant = VARIANT_ANY;
 	memset(&before->call[call], 0, (chain->count - call) * sizeof *before->call);
 	before->count = call;
-	if (canny)
-		append_canny(before, gathering);
-	else if (!call)
+	if (!canny && !call)
 		chain_append(before, FILTER_LINEAR, CHANNELS_ALL);
+	if (!canny)
+		return before;
+	/* The edges of the luma are found in a grey image, because pixels cannot hold every luma
+	 * beside every chroma. */
+	if (luma)
+		chain_append(before, FILTER_GRAYSCALE, channels);
+	if (sigma > 0)
+		chain_append(before, FILTER_GAUSSIAN, channels)->value[GAUSSIAN_SIGMA] = sigma;
+	edges = chain_append(before, FILTER_CANNY, channels)->value;
+	edges[CANNY_LOW] = gathering->value[CANNY_LOW];
+	edges[CANNY_HIGH] = gathering->value[CANNY_HIGH];
+	edges[CANNY_SIGMA] = 0;
 	return before;
 }
 

@@ -25,23 +25,6 @@ static void count(uint64_t *counts, double share, uint32_t n)
 		counts[(size_t)rint(fmin(fmax(share, 0), 1) * (n - 1))]++;
 }
 
-static void add_luma(uint64_t *counts, const struct image *image, const void *pixels, size_t number)
-{
-	const double full = pixel_type_rows[image->type].full_scale;
-	const uint32_t n = counts_of(image->type);
-
-	for (size_t i = 0; i < number; i++) {
-		const size_t at = i * image->bands;
-
-		count(counts,
-		      (0.299 * image_get_sample(pixels, at, image->type) +
-		       0.587 * image_get_sample(pixels, at + 1, image->type) +
-		       0.114 * image_get_sample(pixels, at + 2, image->type)) /
-		          full,
-		      n);
-	}
-}
-
 /* One colour; its first sample is at `band`. */
 static void add_colour(uint64_t *counts, const struct image *image, uint32_t band,
                        const void *pixels, size_t number)
@@ -72,12 +55,21 @@ static void add_colour(uint64_t *counts, const struct image *image, uint32_t ban
 void counts_add(uint64_t *counts, const struct image *image, bool luma, const void *pixels,
                 size_t number)
 {
-	if (luma) {
-		add_luma(counts, image, pixels, number);
-		return;
+	const double full = pixel_type_rows[image->type].full_scale;
+	const uint32_t n = counts_of(image->type);
+
+	for (uint32_t b = 0; !luma && b < gather_rows(image, false); b++)
+		add_colour(counts + (size_t)b * n, image, b, pixels, number);
+	for (size_t i = 0; luma && i < number; i++) {
+		const size_t at = i * image->bands;
+
+		count(counts,
+		      (0.299 * image_get_sample(pixels, at, image->type) +
+		       0.587 * image_get_sample(pixels, at + 1, image->type) +
+		       0.114 * image_get_sample(pixels, at + 2, image->type)) /
+		          full,
+		      n);
 	}
-	for (uint32_t b = 0; b < gather_rows(image, false); b++)
-		add_colour(counts + (size_t)b * counts_of(image->type), image, b, pixels, number);
 }
 
 double counts_threshold(const uint64_t *counts, uint32_t n)

@@ -73,38 +73,34 @@ bool operation_is_of_samples(enum operation_kind kind)
 	return kind == OPERATION_CURVE || kind == OPERATION_LUT || kind == OPERATION_THRESHOLD;
 }
 
-/* Applies a curve to a pixel. Without a power this equals the kernels' result in floats to the last
- * bit, so a filter's result does not depend on whether it shares a table. */
-static double curve_at(const struct curve *c, uint32_t band, double pixel, double full)
-{
-	const float straight =
-	    fmaf((float)pixel, (float)(c->gain[band] / full), (float)c->bias[band]);
-	const double t = c->gain[band] * (pixel / full) + c->bias[band];
-
-	if (c->exponent == 1)
-		return fmaf(fminf(fmaxf(straight, (float)c->low), (float)c->high),
-		            (float)(c->scale * full), (float)(c->shift * full));
-	return full * (c->scale * pow(fmin(fmax(t, c->low), c->high), c->exponent) + c->shift);
-}
-
-static double table_at(const struct operation *op, uint32_t band, double place)
-{
-	const double *table =
-	    op->coefficients + (size_t)(band < op->tables ? band : op->tables - 1) * op->entries;
-	const uint32_t i = (uint32_t)fmin(place, op->entries - 2);
-
-	return table[i] + (place - i) * (table[i + 1] - table[i]);
-}
-
 double operation_pixel(const struct operation *op, uint32_t band, double pixel, double full)
 {
+	const struct curve *c = &op->curve;
 	double out;
 
 	if (op->kind == OPERATION_THRESHOLD)
 		return pixel > op->limit[band] * full ? full : 0;
-	out = op->kind == OPERATION_CURVE
-	          ? curve_at(&op->curve, band, pixel, full)
-	          : full * table_at(op, band, pixel * (op->entries - 1) / full);
+	if (op->kind != OPERATION_CURVE) {
+		const uint32_t own = band < op->tables ? band : op->tables - 1;
+		const double *table = op->coefficients + (size_t)own * op->entries;
+		const double place = pixel * (op->entries - 1) / full;
+		const uint32_t i = (uint32_t)fmin(place, op->entries - 2);
+
+		out = full * (table[i] + (place - i) * (table[i + 1] - table[i]));
+	} else if (c->exponent == 1) {
+		/* Equals the kernels' result in floats to the last bit, so a filter's result does
+		 * not depend on whether it shares a table. */
+		const float straight =
+		    fmaf((float)pixel, (float)(c->gain[band] / full), (float)c->bias[band]);
+
+		out = fmaf(fminf(fmaxf(straight, (float)c->low), (float)c->high),
+		           (float)(c->scale * full), (float)(c->shift * full));
+	} else {
+		const double t = c->gain[band] * (pixel / full) + c->bias[band];
+
+		out =
+		    full * (c->scale * pow(fmin(fmax(t, c->low), c->high), c->exponent) + c->shift);
+	}
 	return rint(fmin(fmax(out, 0), full));
 }
 

@@ -151,16 +151,6 @@ static double ellipse_distance(const double *shape, int x, int y)
 	return 0.5 + hypot((double)dx, (double)dy) / 2 * (1 - 1 / ratio);
 }
 
-/* 0 within a rectangle, 1 next to it. */
-static double rectangle_distance(const double *shape, int x, int y)
-{
-	const double last_x = shape[REGION_X] + shape[REGION_WIDTH] - 1;
-	const double last_y = shape[REGION_Y] + shape[REGION_HEIGHT] - 1;
-
-	return hypot(fmax(fmax(shape[REGION_X] - x, x - last_x), 0),
-	             fmax(fmax(shape[REGION_Y] - y, y - last_y), 0));
-}
-
 double regions_weight(const struct regions *regions, const double *numbers, int x, int y)
 {
 	double most = 0;
@@ -169,9 +159,13 @@ double regions_weight(const struct regions *regions, const double *numbers, int 
 		return 1;
 	for (uint32_t i = 0; i < regions->count; i++) {
 		const double *shape = numbers + i * REGION_NUMBERS;
+		const double last_x = shape[REGION_X] + shape[REGION_WIDTH] - 1;
+		const double last_y = shape[REGION_Y] + shape[REGION_HEIGHT] - 1;
+		/* 0 within, 1 next to a rectangle */
 		const double distance = shape[REGION_KIND] == REGION_ELLIPSE
 		                            ? ellipse_distance(shape, x, y)
-		                            : rectangle_distance(shape, x, y);
+		                            : hypot(fmax(fmax(shape[REGION_X] - x, x - last_x), 0),
+		                                    fmax(fmax(shape[REGION_Y] - y, y - last_y), 0));
 
 		if (distance <= 0)
 			most = 1;
