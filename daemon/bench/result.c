@@ -132,23 +132,20 @@ void result_add(struct bench_result *result, const struct measured *m)
 	slot->share_of_copy = slot->gb_per_s / result->copy_gb_per_s;
 }
 
-static struct times summarize(double *ms, size_t count)
-{
-	struct times times = {0};
-
-	sort_doubles(ms, count);
-	times.median = ms[count / 2];
-	for (size_t i = 0; i < count; i++)
-		times.mean += ms[i] / (double)count;
-	return times;
-}
-
 struct times times_of_runs(double *ms, uint32_t runs, uint32_t warmup, uint32_t *timed)
 {
 	const uint32_t skip = runs > 2 * warmup ? warmup : runs > 1;
+	struct times times = {NAN, NAN};
 
 	*timed = runs - skip;
-	return *timed ? summarize(ms + skip, *timed) : (struct times){NAN, NAN};
+	if (!*timed)
+		return times;
+	ms += skip;
+	sort_doubles(ms, *timed);
+	times = (struct times){.median = ms[*timed / 2]};
+	for (size_t i = 0; i < *timed; i++)
+		times.mean += ms[i] / *timed;
+	return times;
 }
 
 double times_now(void)
