@@ -117,20 +117,6 @@ static bool read_exif(struct png_reading *r, const struct png_chunk *c)
 	return true;
 }
 
-/* Checks a keyword: letters of Latin-1 with single spaces between them, at most 79, then a zero. */
-static bool has_keyword(const struct png_chunk *c)
-{
-	const uint8_t *at = c->data, *end = memchr(at, 0, c->size);
-	uint8_t before = ' ';
-
-	if (!end || end - at > KEYWORD_MAX)
-		return false;
-	for (; at < end; before = *at++)
-		if (*at < ' ' || (*at > 126 && *at < 161) || (*at == ' ' && before == ' '))
-			return false;
-	return before != ' ';
-}
-
 /* Returns a text, inflated if it was deflated. After the keyword, iTXt has a flag and a method, a
  * language and the translated keyword; zTXt has a method. The block is malloc'd and ends with a
  * zero; NULL if it is damaged or memory is short. */
@@ -233,10 +219,19 @@ static bool read_raw(struct png_reading *r, const char *type, const char *text)
 static bool read_text(struct png_reading *r, const struct png_chunk *c)
 {
 	const char *keyword = (const char *)c->data;
+	const uint8_t *at = c->data, *end = memchr(at, 0, c->size);
+	uint8_t before = ' ', *text;
 	size_t size = 0;
-	uint8_t *text = has_keyword(c) ? find_text(c, &size) : NULL;
 	bool done;
 
+	/* A keyword is letters of Latin-1 with single spaces between them, at most 79, then a
+	 * zero. */
+	if (!end || end - at > KEYWORD_MAX)
+		return false;
+	for (; at < end; before = *at++)
+		if (*at < ' ' || (*at > 126 && *at < 161) || (*at == ' ' && before == ' '))
+			return false;
+	text = before == ' ' ? NULL : find_text(c, &size);
 	if (!text)
 		return false;
 	if (!strcmp(keyword, xmp_head))

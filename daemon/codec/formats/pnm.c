@@ -100,22 +100,6 @@ static bool read_sample(const struct pnm *p, struct text *t, uint32_t *sample)
 
 /* Headers -------------------------------------------------------------------------------------- */
 
-/* Reads PFM's number, whose sign gives the order of bytes. Its magnitude is the unit of the
- * samples, of which nothing else is told; like most readers, this one takes the samples as they
- * are. */
-static bool read_scale(struct pnm *p, struct text *t)
-{
-	char text[LINE_SIZE] = "", *end;
-	size_t size = 0;
-	double scale;
-
-	for (int c = next_mark(t); c > 0 && !isspace(c) && size + 1 < sizeof text; c = next_char(t))
-		text[size++] = (char)c;
-	scale = g_ascii_strtod(text, &end);
-	p->big_endian = scale > 0;
-	return size && !*end && isfinite(scale) && scale != 0;
-}
-
 static enum error read_short_header(struct pnm *p, struct text *t, struct problem *problem)
 {
 	struct image *image = &p->image;
@@ -126,7 +110,19 @@ static enum error read_short_header(struct pnm *p, struct text *t, struct proble
 	image->bands = p->planes = strchr("36F", p->magic) ? 3 : 1;
 	p->max = 1;
 	if (strchr("Ff", p->magic)) {
-		if (!read_scale(p, t))
+		/* The sign of PFM's number gives the order of bytes. Its magnitude is the unit of
+		 * the samples, of which nothing else is told; like most readers, this one takes the
+		 * samples as they are. */
+		char text[LINE_SIZE] = "", *end;
+		size_t size = 0;
+		double scale;
+
+		for (int c = next_mark(t); c > 0 && !isspace(c) && size + 1 < sizeof text;
+		     c = next_char(t))
+			text[size++] = (char)c;
+		scale = g_ascii_strtod(text, &end);
+		p->big_endian = scale > 0;
+		if (!size || *end || !isfinite(scale) || scale == 0)
 			return broken(problem, "the header's scale is not a number other than 0");
 	} else if (strchr("2356", p->magic)) {
 		if (!read_number(t, MAXIMUM_MAX, &p->max) || !p->max)
