@@ -92,23 +92,6 @@ static void enter_state(void)
 		log_warning("cannot create the directory %s: %s", how.state_dir, strerror(errno));
 }
 
-/* Drivers, too, write files. */
-static enum error enter_sandbox(void)
-{
-	const char *const writable[] = {how.cache_dir,
-	                                how.state_dir,
-	                                getenv("POCL_CACHE_DIR"),
-	                                getenv("CUDA_CACHE_PATH"),
-	                                g_get_tmp_dir(),
-	                                "/dev",
-	                                "/proc/self"};
-
-	return sandbox_enter(
-	    SANDBOX_DEVICE,
-	    &(struct sandbox_access){.writable = writable,
-	                             .writable_count = sizeof writable / sizeof *writable});
-}
-
 static void print_choice(const struct message_choice *choice)
 {
 	for (uint32_t i = 0; i < choice->count; i++) {
@@ -212,9 +195,22 @@ int main(int argc, char **argv)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (how.unconfined) {
 		log_notice("not confined");
-	} else if (enter_sandbox()) {
-		log_error("cannot enter the sandbox: %s", strerror(errno));
-		return 1;
+	} else {
+		/* Drivers, too, write files. */
+		const char *const writable[] = {how.cache_dir,
+		                                how.state_dir,
+		                                getenv("POCL_CACHE_DIR"),
+		                                getenv("CUDA_CACHE_PATH"),
+		                                g_get_tmp_dir(),
+		                                "/dev",
+		                                "/proc/self"};
+		const struct sandbox_access access = {
+		    .writable = writable, .writable_count = sizeof writable / sizeof *writable};
+
+		if (sandbox_enter(SANDBOX_DEVICE, &access)) {
+			log_error("cannot enter the sandbox: %s", strerror(errno));
+			return 1;
+		}
 	}
 	if (how.probe)
 		return probe();

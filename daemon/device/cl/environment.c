@@ -162,26 +162,22 @@ static void choose_directory(const char *cache_dir)
 	*directory = '\0';
 }
 
-static void name_directories(const char *cache_dir)
+void environment_set(const char *cache_dir)
 {
 	char path[4096];
 
-	choose_directory(cache_dir);
-	snprintf(path, sizeof path, "%.4000s/nvidia", cache_dir);
-	setenv("CUDA_CACHE_PATH", path, 0);
-	/* In the sandbox only existing directories may be written to. NVIDIA's driver can do
-	 * without. */
-	if (g_mkdir_with_parents(getenv("CUDA_CACHE_PATH"), 0700))
-		log_warning("cannot create CUDA_CACHE_PATH=%s: %s", getenv("CUDA_CACHE_PATH"),
-		            strerror(errno));
-}
-
-void environment_set(const char *cache_dir)
-{
 	setenv("POCL_WORK_GROUP_SPECIALIZATION", "0", 0);
 	setenv("POCL_DEVICES", "basic", 0);
-	if (cache_dir)
-		name_directories(cache_dir);
+	if (cache_dir) {
+		choose_directory(cache_dir);
+		snprintf(path, sizeof path, "%.4000s/nvidia", cache_dir);
+		setenv("CUDA_CACHE_PATH", path, 0);
+		/* In the sandbox only existing directories may be written to. NVIDIA's driver can
+		 * do without. */
+		if (g_mkdir_with_parents(getenv("CUDA_CACHE_PATH"), 0700))
+			log_warning("cannot create CUDA_CACHE_PATH=%s: %s",
+			            getenv("CUDA_CACHE_PATH"), strerror(errno));
+	}
 	environment = g_get_environ();
 }
 

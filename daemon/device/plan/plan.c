@@ -490,19 +490,6 @@ static enum error next_operation(const struct builder *b, const struct filter_ca
 	return e;
 }
 
-/* Returns true if the edges that an operation knows belong to the image, or to its middle. */
-static bool plane_fits(const struct builder *b, const struct operation *op)
-{
-	const uint32_t width = b->image->width, height = b->image->height;
-	const bool crop = b->chain->border == BORDER_CROP;
-
-	if (op->kind != OPERATION_EDGES)
-		return true;
-	return crop ? op->plane_width <= width && op->plane_height <= height &&
-	                  (width - op->plane_width) % 2 == 0 && (height - op->plane_height) % 2 == 0
-	            : op->plane_width == width && op->plane_height == height;
-}
-
 /* Adds the next filter of the chain, or as many filters as one step does: *count of the remaining
  * ones. Conversions before it cover the region that it reads. */
 static enum error add_call(struct builder *b, const struct filter_call *call, uint32_t *count)
@@ -511,13 +498,20 @@ static enum error add_call(struct builder *b, const struct filter_call *call, ui
 	struct operation op;
 	struct step step;
 	double offset;
-	uint32_t keep;
+	uint32_t keep, beside_x, beside_y;
 	bool alpha_weighted;
 	enum error e = next_operation(b, call, count, &op);
 
 	if (e)
 		return e;
-	if (!plane_fits(b, &op)) {
+	/* The edges that an operation knows belong to the image, or to its middle. */
+	beside_x = image->width - op.plane_width;
+	beside_y = image->height - op.plane_height;
+	if (op.kind == OPERATION_EDGES &&
+	    (b->chain->border == BORDER_CROP
+	         ? op.plane_width > image->width || op.plane_height > image->height ||
+	               beside_x % 2 || beside_y % 2
+	         : beside_x || beside_y)) {
 		operation_fini(&op);
 		return ERR_INTERNAL;
 	}
