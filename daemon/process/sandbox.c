@@ -371,18 +371,6 @@ static bool enter_seccomp(const struct row *row)
 	return !failed;
 }
 
-/* Drops all capabilities for good, without libcap. */
-static bool drop_capabilities(void)
-{
-	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct held[_LINUX_CAPABILITY_U32S_3];
-	static const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3];
-
-	/* A service manager may have dropped all of them, and forbidden capset(). */
-	return !syscall(SYS_capget, &header, held) &&
-	       (!memcmp(held, none, sizeof none) || !syscall(SYS_capset, &header, none));
-}
-
 static uint64_t memory_limit = UINT64_MAX;
 
 uint64_t sandbox_memory(void)
@@ -409,14 +397,22 @@ static int limit(int resource, uint64_t value)
  * which run as the same user, from reading it. */
 enum error sandbox_enter(enum sandbox sandbox, const struct sandbox_access *access)
 {
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	static const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3];
+	struct __user_cap_data_struct held[_LINUX_CAPABILITY_U32S_3];
 	const struct row *row = &rows[sandbox];
 	int abi;
 
 	signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit fails */
-	if (limit(RLIMIT_CORE, 0) ||
-	    (row->bounded &&
-	     (limit(RLIMIT_NOFILE, CODEC_FDS_MAX) || limit(RLIMIT_NPROC, CODEC_THREADS_MAX))) ||
-	    (row->calls && !drop_capabilities()) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+	if (limit(RLIMIT_CORE, 0) || (row->bounded && (limit(RLIMIT_NOFILE, CODEC_FDS_MAX) ||
+	                                               limit(RLIMIT_NPROC, CODEC_THREADS_MAX))))
+		return ERR_INTERNAL;
+	/* Capabilities go for good, without libcap. A service manager may have dropped all of them,
+	 * and forbidden capset(). */
+	if (row->calls && (syscall(SYS_capget, &header, held) ||
+	                   (memcmp(held, none, sizeof none) && syscall(SYS_capset, &header, none))))
+		return ERR_INTERNAL;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return ERR_INTERNAL;
 	/* Sanitizers reserve terabytes of address space, read /proc, and trace themselves. */
 	if (SANITIZER)
