@@ -129,19 +129,16 @@ static void add_text(json_t *list, const char *name, const char *text)
 		    list, json_pack("{s:s, s:{s:s}}", "key", name, "value", "stringValue", text));
 }
 
-static void add_number(json_t *list, const char *name, uint64_t n)
-{
-	if (n)
-		json_array_append_new(
-		    list, json_pack("{s:s, s:{s:o}}", "key", name, "value", "intValue", number(n)));
-}
-
 static json_t *attributes(const struct span *span)
 {
 	json_t *list = json_array();
 
-#define SPAN_TEXT(symbol, name)   add_text(list, name, span->text[SPAN_##symbol]);
-#define SPAN_NUMBER(symbol, name) add_number(list, name, span->number[SPAN_##symbol]);
+#define SPAN_TEXT(symbol, name) add_text(list, name, span->text[SPAN_##symbol]);
+#define SPAN_NUMBER(symbol, name)                                                                  \
+	if (span->number[SPAN_##symbol])                                                           \
+		json_array_append_new(list,                                                        \
+		                      json_pack("{s:s, s:{s:o}}", "key", name, "value",            \
+		                                "intValue", number(span->number[SPAN_##symbol])));
 #include "wire/spans.def"
 #undef SPAN_TEXT
 #undef SPAN_NUMBER
