@@ -13,34 +13,15 @@ static bool has_prefix(const char *text, const char *prefix)
 	return !strncmp(text, prefix, strlen(prefix));
 }
 
-static bool parse_tcp(const char *text, struct address *address)
+bool address_parse(const char *text, struct address *address)
 {
-	char host[256];
-	const char *colon = strrchr(text, ':'), *start = text;
 	struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE,
 	                         .ai_socktype = SOCK_STREAM},
 	                *list;
-	size_t length = colon ? (size_t)(colon - text) : sizeof host;
-
-	if (*text == '[' && length < sizeof host && length >= 2 && colon[-1] == ']') {
-		start++;
-		length -= 2;
-	}
-	if (length >= sizeof host)
-		return false;
-	memcpy(host, start, length);
-	host[length] = '\0';
-	if (getaddrinfo(host, colon + 1, &hints, &list))
-		return false;
-	memcpy(&address->socket, list->ai_addr, list->ai_addrlen);
-	address->size = list->ai_addrlen;
-	freeaddrinfo(list);
-	return true;
-}
-
-bool address_parse(const char *text, struct address *address)
-{
 	struct sockaddr_un *un = (struct sockaddr_un *)&address->socket;
+	const char *colon;
+	char host[256];
+	size_t length;
 
 	*address = (struct address){.text = text, .tls = has_prefix(text, tls_prefix)};
 	if (has_prefix(text, unix_prefix)) {
@@ -54,7 +35,23 @@ bool address_parse(const char *text, struct address *address)
 	}
 	if (address->tls)
 		address->text += strlen(tls_prefix);
-	return parse_tcp(address->text, address);
+	text = address->text;
+	colon = strrchr(text, ':');
+	length = colon ? (size_t)(colon - text) : sizeof host;
+	if (*text == '[' && length < sizeof host && length >= 2 && colon[-1] == ']') {
+		text++;
+		length -= 2;
+	}
+	if (length >= sizeof host)
+		return false;
+	memcpy(host, text, length);
+	host[length] = '\0';
+	if (getaddrinfo(host, colon + 1, &hints, &list))
+		return false;
+	memcpy(&address->socket, list->ai_addr, list->ai_addrlen);
+	address->size = list->ai_addrlen;
+	freeaddrinfo(list);
+	return true;
 }
 
 bool address_valid(const char *text)

@@ -103,10 +103,20 @@ static void writable(void *context)
 	link_flush(context);
 }
 
-static bool enqueue(struct link *link, const struct link_message *message)
+bool link_send(struct link *link, const struct link_message *message)
 {
-	struct link_packet *p = malloc(sizeof *p + message->data_size);
+	struct link_packet *p;
+	int sent = 0;
 
+	assert(message->data_size <= types[message->type].data &&
+	       !(message->flags & ~types[message->type].flags));
+	if (link->readable.fd < 0)
+		return false;
+	if (STAILQ_EMPTY(&link->queue))
+		sent = send_one(link->readable.fd, message);
+	if (sent)
+		return sent > 0;
+	p = malloc(sizeof *p + message->data_size);
 	if (!p)
 		return false;
 	p->message = *message;
@@ -126,19 +136,6 @@ static bool enqueue(struct link *link, const struct link_message *message)
 	STAILQ_INSERT_TAIL(&link->queue, p, place);
 	link->queued += cost(message);
 	return true;
-}
-
-bool link_send(struct link *link, const struct link_message *message)
-{
-	int sent = 0;
-
-	assert(message->data_size <= types[message->type].data &&
-	       !(message->flags & ~types[message->type].flags));
-	if (link->readable.fd < 0)
-		return false;
-	if (STAILQ_EMPTY(&link->queue))
-		sent = send_one(link->readable.fd, message);
-	return sent > 0 || (!sent && enqueue(link, message));
 }
 
 /* Returns what is wrong with a datagram, or NULL. */

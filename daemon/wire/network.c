@@ -18,38 +18,33 @@ static bool parse_bits(const char *text, unsigned max, uint32_t *bits)
 	return *text >= '0' && *text <= '9' && strlen(text) <= 3 && !*end && *bits <= max;
 }
 
-static bool parse(const char *text, struct network *network)
-{
-	const char *slash = strchr(text, '/');
-	size_t length = slash ? (size_t)(slash - text) : strlen(text);
-	char address[INET6_ADDRSTRLEN];
-
-	if (length >= sizeof address)
-		return false;
-	memcpy(address, text, length);
-	address[length] = '\0';
-	network->bits = 128;
-	if (inet_pton(AF_INET6, address, network->address) == 1)
-		return !slash || parse_bits(slash + 1, 128, &network->bits);
-	memcpy(network->address, mapped, sizeof mapped);
-	if (inet_pton(AF_INET, address, network->address + sizeof mapped) != 1)
-		return false;
-	if (slash && !parse_bits(slash + 1, 32, &network->bits))
-		return false;
-	network->bits += slash ? 96 : 0;
-	return true;
-}
-
 bool networks_add(struct networks *networks, const char *text)
 {
+	struct network *network = &networks->network[networks->count];
+	const char *slash = strchr(text, '/');
+	const size_t length = slash ? (size_t)(slash - text) : strlen(text);
+	char address[INET6_ADDRSTRLEN];
+	bool valid;
+
 	if (!strcmp(text, unix_sockets)) {
 		networks->unix_sockets = 1;
 		return true;
 	}
-	if (networks->count == NETWORKS_MAX || !parse(text, &networks->network[networks->count]))
+	if (networks->count == NETWORKS_MAX || length >= sizeof address)
 		return false;
-	networks->count++;
-	return true;
+	memcpy(address, text, length);
+	address[length] = '\0';
+	network->bits = 128;
+	if (inet_pton(AF_INET6, address, network->address) == 1) {
+		valid = !slash || parse_bits(slash + 1, 128, &network->bits);
+	} else {
+		memcpy(network->address, mapped, sizeof mapped);
+		valid = inet_pton(AF_INET, address, network->address + sizeof mapped) == 1 &&
+		        (!slash || parse_bits(slash + 1, 32, &network->bits));
+		network->bits += slash ? 96 : 0;
+	}
+	networks->count += valid;
+	return valid;
 }
 
 bool network_valid(const char *text)
