@@ -303,23 +303,6 @@ static char *write_message(const struct answer *answer, bool bodiless, size_t *s
 	return NULL;
 }
 
-/* Answers with an error, because the answer has come before the end of a body on which it does not
- * depend, and is too large to be written at once. */
-static void refuse_instead(struct exchange *x)
-{
-	const bool endless = x->discarded > DISCARD_MAX;
-	char client[HEAD_CLIENT_SIZE];
-	struct problem problem;
-	enum error e = problem_set(&problem, endless ? ERR_BODY_TOO_LARGE : ERR_BAD_REQUEST,
-	                           "%s; send this request without a body",
-	                           endless ? "the body has more than 8 MB, and is not wanted"
-	                                   : "the body is incomplete or malformed");
-
-	strcpy(client, x->request.head.text[HEAD_CLIENT]);
-	service_end(&x->request);
-	service_refuse(&x->request, client, e, &problem, x);
-}
-
 static bool is_bodiless(const struct exchange *x)
 {
 	const char *method = x->request.head.text[HEAD_METHOD];
@@ -338,8 +321,21 @@ static void answer_past(struct exchange *x)
 	x->past = true;
 	if (!x->request.answered)
 		return;
+	/* An answer that is too large to be written at once becomes an error: it has come before
+	 * the end of a body on which it does not depend. */
 	if (x->request.streams || (x->request.answer.file >= 0 && !is_bodiless(x))) {
-		refuse_instead(x);
+		const bool endless = x->discarded > DISCARD_MAX;
+		char client[HEAD_CLIENT_SIZE];
+		struct problem problem;
+		enum error e =
+		    problem_set(&problem, endless ? ERR_BODY_TOO_LARGE : ERR_BAD_REQUEST,
+		                "%s; send this request without a body",
+		                endless ? "the body has more than 8 MB, and is not wanted"
+		                        : "the body is incomplete or malformed");
+
+		strcpy(client, x->request.head.text[HEAD_CLIENT]);
+		service_end(&x->request);
+		service_refuse(&x->request, client, e, &problem, x);
 		return;
 	}
 	x->answer = &x->request.answer;
@@ -498,20 +494,6 @@ static void complete(struct exchange *x)
 	x->complete = true;
 }
 
-/* Continues when the body is complete, or the connection was resumed. An answer that was to be
- * written past the library comes in time for the library itself. */
-static enum MHD_Result exchange_finish(struct exchange *x)
-{
-	if (x->gone || (x->past && x->answer))
-		return MHD_NO;
-	x->past = false;
-	if (!x->complete && (x->request.decided || !x->request.head.announced))
-		complete(x);
-	if (x->request.answered)
-		return exchange_send(x);
-	return exchange_suspend(x) ? MHD_YES : MHD_NO;
-}
-
 enum MHD_Result exchange_handle(void *context, struct MHD_Connection *connection, const char *url,
                                 const char *method, const char *version, const char *data,
                                 size_t *size, void **exchange)
@@ -531,10 +513,20 @@ enum MHD_Result exchange_handle(void *context, struct MHD_Connection *connection
 	}
 	if (!x->begun)
 		return exchange_begin(x);
-	if (!*size)
-		return exchange_finish(x);
-	*size = exchange_receive(x, data, *size);
-	return MHD_YES;
+	if (*size) {
+		*size = exchange_receive(x, data, *size);
+		return MHD_YES;
+	}
+	/* The body is complete, or the connection was resumed. An answer that was to be written
+	 * past the library comes in time for the library itself. */
+	if (x->gone || (x->past && x->answer))
+		return MHD_NO;
+	x->past = false;
+	if (!x->complete && (x->request.decided || !x->request.head.announced))
+		complete(x);
+	if (x->request.answered)
+		return exchange_send(x);
+	return exchange_suspend(x) ? MHD_YES : MHD_NO;
 }
 
 void exchange_leave(struct exchange *x)

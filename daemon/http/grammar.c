@@ -150,8 +150,11 @@ static bool is_host(struct span host)
 	       strtoul(host.at + length, NULL, 10) <= UINT16_MAX;
 }
 
-static enum error check_target_bytes(struct span target, struct problem *problem)
+/* The four forms of RFC 9112, 3.2; that of CONNECT is for proxies. */
+static enum error check_target(const struct grammar *g, struct span target, struct problem *problem)
 {
+	static const char *const schemes[] = {"http://", "https://"};
+
 	for (size_t i = 0; i < target.size; i++) {
 		const char *digits =
 		    target.at + i + 1; /* if this is a %; a space ends the target */
@@ -171,17 +174,8 @@ static enum error check_target_bytes(struct span target, struct problem *problem
 			           "be parts of a form",
 			           digits);
 	}
-	return ERR_OK;
-}
-
-/* The four forms of RFC 9112, 3.2; that of CONNECT is for proxies. */
-static enum error check_target(const struct grammar *g, struct span target, struct problem *problem)
-{
-	static const char *const schemes[] = {"http://", "https://"};
-	enum error e = check_target_bytes(target, problem);
-
-	if (e || *target.at == '/' || (g->options && span_is(target, "*")))
-		return e;
+	if (*target.at == '/' || (g->options && span_is(target, "*")))
+		return ERR_OK;
 	for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
 		size_t length = strlen(schemes[i]);
 		struct span host = {target.at + length, 0};

@@ -477,19 +477,10 @@ static void receive_answer(struct service_request *r, struct link_message *messa
 	r->streams = message->flags & LINK_IS_STREAM;
 }
 
-static void receive_piece(struct service_request *r, const struct link_message *message)
-{
-	char *piece = message->data_size ? malloc(message->data_size) : NULL;
-
-	if (piece)
-		memcpy(piece, message->data, message->data_size);
-	answer_piece(&r->answer, piece, message->data_size);
-	r->awaits_piece = false;
-	r->ended = message->flags & LINK_IS_LAST || !piece;
-}
-
 static void receive_request(struct service_request *r, struct link_message *message)
 {
+	char *piece;
+
 	switch ((enum link_type)message->type) {
 	case LINK_ROOM:
 		receive_room(r, message);
@@ -498,8 +489,14 @@ static void receive_request(struct service_request *r, struct link_message *mess
 		receive_answer(r, message);
 		break;
 	case LINK_PIECE:
-		if (r->awaits_piece)
-			receive_piece(r, message);
+		if (!r->awaits_piece)
+			break;
+		piece = message->data_size ? malloc(message->data_size) : NULL;
+		if (piece)
+			memcpy(piece, message->data, message->data_size);
+		answer_piece(&r->answer, piece, message->data_size);
+		r->awaits_piece = false;
+		r->ended = message->flags & LINK_IS_LAST || !piece;
 		break;
 	case LINK_CUT:
 		connection->cut(r->context);
