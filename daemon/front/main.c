@@ -273,18 +273,6 @@ enum { PARTS = sizeof parts / sizeof *parts };
 
 static unsigned parts_started;
 
-static enum error start(void)
-{
-	enum error e = ERR_OK;
-
-	while (!e && parts_started < PARTS) {
-		if (parts[parts_started].init)
-			e = parts[parts_started].init();
-		parts_started += !e;
-	}
-	return e;
-}
-
 static int turn(void)
 {
 	bool more = remotes_turn();
@@ -312,7 +300,9 @@ int main(int argc, char **argv)
 	if (result == CONFIG_RUN && !config->check_only) {
 		log_configure();
 		raise_limits();
-		e = start();
+		for (; !e && parts_started < PARTS; parts_started += !e)
+			if (parts[parts_started].init)
+				e = parts[parts_started].init();
 		if (e) {
 			log_error("cannot start: %s", error_title(e));
 		} else {

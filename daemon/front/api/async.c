@@ -223,21 +223,19 @@ static struct stored *find_and_wait(struct request *r)
 	return NULL;
 }
 
-/* Returns true if a client's address is not that of many: a user at a Unix socket, or this host
- * (:: is ::1 by its first 64 bits). */
-static bool is_local(const char *client)
-{
-	return !strncmp(client, "user ", 5) || !strncmp(client, "127.", 4) || !strcmp(client, "::");
-}
-
 void async_list(struct request *r)
 {
+	const char *client = r->terms.client;
+	/* The address is not that of many: a user at a Unix socket, or this host (:: is ::1 by its
+	 * first 64 bits). */
+	const bool local =
+	    !strncmp(client, "user ", 5) || !strncmp(client, "127.", 4) || !strcmp(client, "::");
 	struct problem problem;
 	enum error e = archive_check(&problem);
 	json_t *jobs;
 
 	/* Without tokens an id is what only its owner knows. */
-	if (!e && !r->terms.named && !is_local(r->terms.client))
+	if (!e && !r->terms.named && !local)
 		e = problem_set(&problem, ERR_LIST_FORBIDDEN,
 		                "without a token jobs are listed at a loopback address or a Unix "
 		                "socket only; ask for each by its id");

@@ -382,21 +382,17 @@ static void receive_whole(struct remote_request *r, struct link_message *message
 		routes_finish(r->request, size);
 }
 
-/* Returns true if the announced body is there, or not there yet, as the message says. */
-static bool announces_body(const struct link_message *message)
-{
-	if (message->flags & LINK_HAS_FILE)
-		return message->flags & LINK_IS_COMPLETE && message->announced &&
-		       message->announced <= LINK_WHOLE_MAX;
-	return !(message->flags & LINK_IS_COMPLETE) || !message->announced;
-}
-
 static bool receive_head(struct remote *remote, struct link_message *message)
 {
 	struct remote_guest *g = g_hash_table_lookup(remote->guests, &message->guest);
+	const bool complete = message->flags & LINK_IS_COMPLETE;
+	/* The announced body is there, or not there yet. */
+	const bool valid = message->flags & LINK_HAS_FILE ? complete && message->announced &&
+	                                                        message->announced <= LINK_WHOLE_MAX
+	                                                  : !complete || !message->announced;
 	struct remote_request *r = NULL;
 	size_t size = message->data_size;
-	char *block = g && announces_body(message) && end_answered(g) ? malloc(size + 1) : NULL;
+	char *block = g && valid && end_answered(g) ? malloc(size + 1) : NULL;
 	struct head head;
 
 	if (!block)
@@ -418,7 +414,7 @@ static bool receive_head(struct remote *remote, struct link_message *message)
 	r->request = routes_open(&head, g->error, &g->problem, wake, cut, r);
 	if (!r->request)
 		return false;
-	if (message->flags & LINK_IS_COMPLETE)
+	if (complete)
 		receive_whole(r, message);
 	wake(r);
 	return true;

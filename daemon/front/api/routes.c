@@ -483,15 +483,6 @@ struct job *routes_revive(const struct stored *s, enum error *e, struct problem 
 	return job;
 }
 
-static enum error make_job(struct request *r, struct problem *problem)
-{
-	enum error e = parse(r, problem);
-
-	if (!e)
-		e = admission_check(r->terms.client, class_of(r), size_of(r), problem);
-	return e ? e : job_of(r, problem);
-}
-
 static void job_done(struct job *job, void *context)
 {
 	struct request *r = context;
@@ -573,8 +564,12 @@ void routes_finish(struct request *r, uint64_t size)
 	if (!e) {
 		metric_observe(METRIC_STAGE_DURATION, "receive", NULL,
 		               (double)(loop_now() - r->arrived) * 1e-9);
-		e = r->has_body && r->body.size ? make_job(r, &problem) : empty_body(&problem);
+		e = r->has_body && r->body.size ? parse(r, &problem) : empty_body(&problem);
 	}
+	if (!e)
+		e = admission_check(r->terms.client, class_of(r), size_of(r), &problem);
+	if (!e)
+		e = job_of(r, &problem);
 	share_give_all(&r->place);
 	r->expected = false;
 	if (!e && r->async) {

@@ -496,19 +496,15 @@ unsigned cores_usable(void)
 	return MIN(allowed, share);
 }
 
-/* Finds out whether the kernel's driver of a GPU shows one to the service. */
-static bool gpu_present(void)
-{
-	return !access("/dev/nvidiactl", F_OK) || !access("/dev/kfd", F_OK) ||
-	       !access("/dev/dri/renderD128", F_OK);
-}
-
 /* ---- loading ---- */
 
 enum config_result config_load(struct config *c, int argc, char **argv)
 {
 	enum { CODECS_BESIDE = 3, CORES_EACH = 4, HTTP_WORKERS_MOST = 8 };
 	const uint64_t codecs_most = (uint64_t)options[OPTION_OF_codecs].max;
+	/* The kernel's driver of a GPU shows one to the service. */
+	const bool has_gpu = !access("/dev/nvidiactl", F_OK) || !access("/dev/kfd", F_OK) ||
+	                     !access("/dev/dri/renderD128", F_OK);
 	struct reading r = {.config = c, .valid = true};
 	enum config_result result;
 	uint64_t cores, help;
@@ -533,7 +529,7 @@ enum config_result config_load(struct config *c, int argc, char **argv)
 	cores = cores_usable();
 	/* Codec workers wait for a device or the front while others use the cores; with small
 	 * images, three of them do. A GPU leaves the cores little but waiting and messages. */
-	help = gpu_present() ? 2 * cores : cores;
+	help = has_gpu ? 2 * cores : cores;
 	if (!c->codecs)
 		c->codecs = MIN(help + CODECS_BESIDE, codecs_most);
 	if (!c->http_workers)

@@ -161,33 +161,6 @@ static void bind_text(sqlite3_stmt *statement, int column, const char *text)
 	sqlite3_bind_text(statement, column, text, -1, SQLITE_STATIC);
 }
 
-/* Binds all columns by the numbers that COLUMNS gives them; a statement takes those that it has. */
-static void bind(sqlite3_stmt *statement, const struct archive_step *s)
-{
-	const struct record *r = s->record;
-	const struct job *job = s->job;
-
-	bind_text(statement, 1, r->id);
-	bind_text(statement, 2, job->terms.client);
-	sqlite3_bind_int(statement, 3, job->terms.named);
-	sqlite3_bind_int64(statement, 4, job->terms.best);
-	sqlite3_bind_double(statement, 5, job->terms.share);
-	bind_text(statement, 6, r->key);
-	sqlite3_bind_blob(statement, 7, r->key ? r->digest : NULL, ARCHIVE_DIGEST, SQLITE_STATIC);
-	bind_block(statement, 8, &r->head);
-	sqlite3_bind_int64(statement, 9, r->arrived);
-	sqlite3_bind_int64(statement, 10, r->finished);
-	bind_text(statement, 11, job->error ? error_slug(job->error) : NULL);
-	bind_text(statement, 12, job->problem.parameter);
-	bind_text(statement, 13, job->problem.value);
-	bind_text(statement, 14, job->problem.detail);
-	sqlite3_bind_int64(statement, 15, job->lost);
-	sqlite3_bind_int64(statement, 16, job_tiles(job));
-	sqlite3_bind_int64(statement, 17, job_tiles_done(job));
-	bind_block(statement, 18, &r->answer);
-	sqlite3_bind_int64(statement, 19, (int64_t)content_of(s)->size);
-}
-
 static struct archive_step *next_of(const struct archive_step *s)
 {
 	return (struct archive_step *)s->errand.next;
@@ -239,10 +212,33 @@ static bool commit(struct archive_step *batch)
 	for (struct archive_step *s = batch; s && !sqlite3_get_autocommit(database);
 	     s = next_of(s)) {
 		sqlite3_stmt *statement = prepared[s->act];
+		const struct record *r = s->record;
+		const struct job *job = s->job;
 
 		if (s->error)
 			continue;
-		bind(statement, s);
+		/* All columns by the numbers that COLUMNS gives them; a statement takes those that
+		 * it has. */
+		bind_text(statement, 1, r->id);
+		bind_text(statement, 2, job->terms.client);
+		sqlite3_bind_int(statement, 3, job->terms.named);
+		sqlite3_bind_int64(statement, 4, job->terms.best);
+		sqlite3_bind_double(statement, 5, job->terms.share);
+		bind_text(statement, 6, r->key);
+		sqlite3_bind_blob(statement, 7, r->key ? r->digest : NULL, ARCHIVE_DIGEST,
+		                  SQLITE_STATIC);
+		bind_block(statement, 8, &r->head);
+		sqlite3_bind_int64(statement, 9, r->arrived);
+		sqlite3_bind_int64(statement, 10, r->finished);
+		bind_text(statement, 11, job->error ? error_slug(job->error) : NULL);
+		bind_text(statement, 12, job->problem.parameter);
+		bind_text(statement, 13, job->problem.value);
+		bind_text(statement, 14, job->problem.detail);
+		sqlite3_bind_int64(statement, 15, job->lost);
+		sqlite3_bind_int64(statement, 16, job_tiles(job));
+		sqlite3_bind_int64(statement, 17, job_tiles_done(job));
+		bind_block(statement, 18, &r->answer);
+		sqlite3_bind_int64(statement, 19, (int64_t)content_of(s)->size);
 		if (sqlite3_step(statement) != SQLITE_DONE)
 			fail(s, "the database cannot be changed", 0);
 		sqlite3_reset(statement);
@@ -250,19 +246,6 @@ static bool commit(struct archive_step *batch)
 	}
 	return !sqlite3_get_autocommit(database) &&
 	       !sqlite3_exec(database, "COMMIT", NULL, NULL, NULL);
-}
-
-/* Removes the file that is not needed any more, or was made in vain. */
-static void end_step(struct archive_step *s)
-{
-	file_close(&s->writer);
-	s->has_file |= s->kept >= 0;
-	if (s->act == ARCHIVE_ADD && s->error)
-		file_close(&s->kept);
-	if (s->act == (s->error ? ARCHIVE_ADD : ARCHIVE_END))
-		remove_file(s->record->id, body_suffix);
-	else if (s->act == ARCHIVE_END && !s->has_file)
-		remove_file(s->record->id, result_suffix);
 }
 
 /* Makes the changes of a batch durable. A file that fails is its own job's; what is common to all,
@@ -285,7 +268,15 @@ static void run(struct errand *errand)
 	began = clock_ns(CLOCK_MONOTONIC) - began;
 	for (struct archive_step *s = batch; s; s = next_of(s)) {
 		s->ns = began;
-		end_step(s);
+		file_close(&s->writer);
+		s->has_file |= s->kept >= 0;
+		if (s->act == ARCHIVE_ADD && s->error)
+			file_close(&s->kept);
+		/* A file is not needed any more, or was made in vain. */
+		if (s->act == (s->error ? ARCHIVE_ADD : ARCHIVE_END))
+			remove_file(s->record->id, body_suffix);
+		else if (s->act == ARCHIVE_END && !s->has_file)
+			remove_file(s->record->id, result_suffix);
 	}
 }
 
@@ -306,25 +297,6 @@ void archive_note_crash(const char *id)
 
 /* ---- the start ---- */
 
-static void read_crashes(char lines[CRASHES_SIZE])
-{
-	int file = openat(directory, crashes_name, O_RDONLY | O_CLOEXEC);
-	const ssize_t size = file < 0 ? 0 : read(file, lines, CRASHES_SIZE - 1);
-
-	lines[size > 0 ? size : 0] = '\0';
-	file_close(&file);
-}
-
-static unsigned count_crashes(const char *lines, const char *id)
-{
-	const size_t length = strlen(id);
-	unsigned count = 0;
-
-	for (const char *at = lines; (at = strstr(at, id)); at += length)
-		count += at[length] == '\n' && (at == lines || at[-1] == '\n');
-	return count;
-}
-
 static bool do_sql(const char *sql)
 {
 	return !sqlite3_exec(database, sql, NULL, NULL, NULL);
@@ -335,20 +307,6 @@ static int get_text(void *context, int count, char **values, char **names)
 	(void)names;
 	snprintf(context, NAME_SIZE, "%s", count && values[0] ? values[0] : "");
 	return 0;
-}
-
-/* Opens state-dir/jobs, so that no loss of power takes it. Returns false with errno. */
-static bool open_directory(void)
-{
-	int above = open(config->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	const bool made = above >= 0 &&
-	                  (!mkdirat(above, directory_name, 0700) || errno == EEXIST) &&
-	                  !fsync(above);
-
-	if (made)
-		directory = openat(above, directory_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	file_close(&above);
-	return directory >= 0;
 }
 
 /* Returns the reason why the database cannot be used, or NULL. Until it is known to be sound
@@ -468,12 +426,13 @@ static unsigned read_row(sqlite3_stmt *row, const char *crashes,
 	const uint64_t size = (uint64_t)sqlite3_column_int64(row, 18);
 	struct job *job = r.head.failed || r.answer.failed ? NULL : read_job(row);
 	const bool has_file = job && !job->error;
+	const size_t length = strlen(r.id);
 	int file = -1;
 
 	if (r.key && sqlite3_column_bytes(row, 6) == ARCHIVE_DIGEST)
 		memcpy(r.digest, sqlite3_column_blob(row, 6), ARCHIVE_DIGEST);
-	if (!r.finished)
-		r.crashes = count_crashes(crashes, r.id);
+	for (const char *at = crashes; !r.finished && (at = strstr(at, r.id)); at += length)
+		r.crashes += at[length] == '\n' && (at == crashes || at[-1] == '\n');
 	if (has_file)
 		file = open_file(r.id, r.finished ? result_suffix : body_suffix, size);
 	if (file >= 0)
@@ -527,12 +486,19 @@ enum error archive_init(void)
 	    config->durable == DURABLE_AUTO ? getenv("STATE_DIRECTORY") != NULL : config->durable;
 	char path[4096];
 	const char *why = NULL;
+	int above;
 
 	errands_batch(ERRAND_ARCHIVE, run);
 	if (!wanted)
 		return ERR_OK;
 	snprintf(path, sizeof path, "%s/%s/%s", config->state_dir, directory_name, database_name);
-	why = open_directory() ? open_database(path) : strerror(errno);
+	/* No loss of power takes the directory. */
+	above = open(config->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (above >= 0 && (!mkdirat(above, directory_name, 0700) || errno == EEXIST) &&
+	    !fsync(above))
+		directory = openat(above, directory_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	file_close(&above);
+	why = directory >= 0 ? open_database(path) : strerror(errno);
 	if (!why)
 		return ERR_OK;
 	problem_set(&unusable, ERR_STORAGE_UNUSABLE,
@@ -552,10 +518,15 @@ void archive_read(void (*found)(struct record *record, struct job *job))
 	static char crashes[CRASHES_SIZE];
 	sqlite3_stmt *row = NULL;
 	unsigned left = 0;
+	ssize_t size;
+	int file;
 
 	if (!database)
 		return;
-	read_crashes(crashes);
+	file = openat(directory, crashes_name, O_RDONLY | O_CLOEXEC);
+	size = file < 0 ? 0 : read(file, crashes, CRASHES_SIZE - 1);
+	crashes[size > 0 ? size : 0] = '\0';
+	file_close(&file);
 	sqlite3_prepare_v2(database, "SELECT " COLUMNS " FROM job ORDER BY finished, rowid", -1,
 	                   &row, NULL);
 	while (row && sqlite3_step(row) == SQLITE_ROW)

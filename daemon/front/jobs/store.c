@@ -319,26 +319,20 @@ static void end_kept(struct stored *s)
 	}
 }
 
-/* Logs the first change that fails, and the first afterwards that does not; their problems, which
- * clients are told, do not say where. */
-static void log_failures(const struct archive_step *step)
-{
-	static bool failing;
-
-	if (step->error && !failing)
-		log_warning("jobs cannot be kept in %s: %s", config->state_dir,
-		            step->problem.detail);
-	else if (!step->error && failing)
-		log_notice("jobs can be kept in %s again", config->state_dir);
-	failing = step->error;
-}
-
 static void change_done(struct errand *errand)
 {
+	static bool failing;
 	struct stored *s = (struct stored *)errand;
 	const enum archive_act act = s->step.act;
 
-	log_failures(&s->step);
+	/* The first change that fails is logged, and the first afterwards that does not; their
+	 * problems, which clients are told, do not say where. */
+	if (s->step.error && !failing)
+		log_warning("jobs cannot be kept in %s: %s", config->state_dir,
+		            s->step.problem.detail);
+	else if (!s->step.error && failing)
+		log_notice("jobs can be kept in %s again", config->state_dir);
+	failing = s->step.error;
 	metric_observe(METRIC_ARCHIVE_DURATION, NULL, NULL, (double)s->step.ns * 1e-9);
 	s->under_way = false;
 	if (act == ARCHIVE_ADD) {

@@ -46,37 +46,30 @@ static void canary_done(struct job *done, void *context)
 	job_release(done);
 }
 
-/* Writes a binary PGM of SIDE x SIDE pixels that all differ. */
-static enum error write_body(struct spool *body)
+static enum error canary_start(void)
 {
-	static const char header[] = "P5\n16 16\n255\n";
+	static const char header[] = "P5\n16 16\n255\n"; /* a binary PGM */
 	enum { HEADER = sizeof header - 1, SIZE = HEADER + SIDE * SIDE };
+	struct chain *chain = malloc(sizeof *chain);
+	struct spool body = SPOOL_NONE;
+	struct problem problem;
 	char file[SIZE];
 	enum error e;
 	int fd;
 
-	memcpy(file, header, HEADER);
-	for (unsigned i = 0; i < SIDE * SIDE; i++)
-		file[HEADER + i] = (char)i;
-	e = memfd_sealed("test image", file, SIZE, &fd);
-	if (!e)
-		e = spool_adopt(body, SIZE, fd);
-	return e ? e : spool_settle(body, SIZE);
-}
-
-static enum error canary_start(void)
-{
-	struct chain *chain = malloc(sizeof *chain);
-	struct spool body = SPOOL_NONE;
-	struct problem problem;
-	enum error e;
-
 	if (!chain)
 		return ERR_MEMORY;
+	memcpy(file, header, HEADER);
+	for (unsigned i = 0; i < SIDE * SIDE; i++) /* all pixels differ */
+		file[HEADER + i] = (char)i;
 	chain_init(chain);
 	e = chain_add_filter(chain, "gaussian", &problem);
 	if (!e)
-		e = write_body(&body);
+		e = memfd_sealed("test image", file, SIZE, &fd);
+	if (!e)
+		e = spool_adopt(&body, SIZE, fd);
+	if (!e)
+		e = spool_settle(&body, SIZE);
 	if (e)
 		free(chain);
 	else

@@ -187,33 +187,33 @@ static bool size_to(struct codec *c, const struct message_image *m)
 	return !e;
 }
 
-/* Makes the following tiles belong to a page. Returns false without memory. */
-static bool use_page(struct codec *c, uint32_t page)
+/* Chooses a tile's plan. If each page has its own, all tiles of the page before must be back.
+ * Returns false if they are not, or without memory. */
+static bool choose_plan(struct codec *c, uint32_t tile)
 {
-	const struct image plane = image_plane(&c->job->image);
-	struct chain *chain = chain_of_page(c->job->chain->chain, page);
-	struct shared_chain *shared = chain ? chain_share(chain) : NULL;
+	const struct job *job = c->job;
+	const uint32_t pages = chain_pages(job->chain->chain), page_tiles = job->tiles / pages;
+	const struct image plane = image_plane(&job->image);
+	struct shared_chain *shared;
+	struct chain *chain;
 
+	if (pages == 1) {
+		if (!c->plan)
+			c->plan = plan_use(job->chain, &plane);
+		return true;
+	}
+	if (tile % page_tiles)
+		return true;
+	if (c->tasks)
+		return false;
+	chain = chain_of_page(job->chain->chain, tile / page_tiles);
+	shared = chain ? chain_share(chain) : NULL;
 	if (!shared)
 		return false;
 	if (c->plan)
 		plan_release(c->plan);
 	c->plan = plan_use(shared, &plane);
 	chain_release(shared);
-	return true;
-}
-
-/* Chooses a tile's plan. If each page has its own, all tiles of the page before must be back. */
-static bool choose_plan(struct codec *c, uint32_t tile)
-{
-	const struct job *job = c->job;
-	const uint32_t pages = chain_pages(job->chain->chain), page_tiles = job->tiles / pages;
-	const struct image plane = image_plane(&job->image);
-
-	if (pages > 1)
-		return tile % page_tiles || (!c->tasks && use_page(c, tile / page_tiles));
-	if (!c->plan)
-		c->plan = plan_use(job->chain, &plane);
 	return true;
 }
 
@@ -429,27 +429,6 @@ static bool accept_verified(struct codec *c, const struct message_verified *foun
 	       codec_run_tile(c, finding.again, c->job->terms.devices, finding.prefer);
 }
 
-static bool accept(struct codec *c, const struct message *message)
-{
-	/* The last messages on a job that has given way are ignored. */
-	if (c->dropped && message->type == MSG_TILE)
-		return message->tile.tile.job == c->dropped;
-	if (c->dropped) {
-		if (message->type != MSG_JOB_DONE || message->job_done.job != c->dropped)
-			return false;
-		c->dropped = 0;
-		codec_check_idle(c);
-		return true;
-	}
-	if (message->type == MSG_IMAGE)
-		return accept_image(c, &message->image);
-	if (message->type == MSG_TILE)
-		return accept_tile(c, &message->tile.tile);
-	if (message->type == MSG_VERIFIED)
-		return accept_verified(c, &message->verified);
-	return message->type == MSG_JOB_DONE && accept_done(c, &message->job_done);
-}
-
 static void codec_prepare(const struct worker *worker, struct start *start)
 {
 	(void)worker;
@@ -466,7 +445,28 @@ static void codec_up(struct worker *worker, const struct message_ready *ready)
 
 static void codec_message(struct worker *worker, const struct message *message)
 {
-	if (!accept(codec_get(worker->number), message))
+	struct codec *c = codec_get(worker->number);
+	bool valid = false;
+
+	/* The last messages on a job that has given way are ignored. */
+	if (c->dropped && message->type == MSG_TILE) {
+		valid = message->tile.tile.job == c->dropped;
+	} else if (c->dropped) {
+		valid = message->type == MSG_JOB_DONE && message->job_done.job == c->dropped;
+		if (valid) {
+			c->dropped = 0;
+			codec_check_idle(c);
+		}
+	} else if (message->type == MSG_IMAGE) {
+		valid = accept_image(c, &message->image);
+	} else if (message->type == MSG_TILE) {
+		valid = accept_tile(c, &message->tile.tile);
+	} else if (message->type == MSG_VERIFIED) {
+		valid = accept_verified(c, &message->verified);
+	} else if (message->type == MSG_JOB_DONE) {
+		valid = accept_done(c, &message->job_done);
+	}
+	if (!valid)
 		worker_refuse(worker, message_name(message->type));
 }
 

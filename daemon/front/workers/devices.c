@@ -211,33 +211,27 @@ static void receive_tile(struct device *d, unsigned i, const struct message_tile
 	leave_if_idle(d);
 }
 
-/* Receives a tile: a test tile, or a client's. Returns false if the device does not hold it or the
- * message is invalid. */
-static bool receive_done(struct device *d, const struct message_tile_done *done)
-{
-	unsigned i = find_held(d, done->job, done->index);
-	bool test = d->self_test && done->job == SELF_TEST_JOB;
-
-	if ((!test && i == d->held_count) || !reports_done_valid(test ? NULL : d->held[i], done))
-		return false;
-	if (test)
-		receive_test_tile(d, done);
-	else
-		receive_tile(d, i, done);
-	return true;
-}
-
 static void device_message(struct worker *worker, const struct message *message)
 {
 	struct device *d = device_get(worker->number);
 	bool valid;
 
-	if (message->type == MSG_TILE_DONE)
-		valid = receive_done(d, &message->tile_done);
-	else
+	if (message->type == MSG_TILE_DONE) { /* a test tile, or a client's */
+		const struct message_tile_done *done = &message->tile_done;
+		const unsigned i = find_held(d, done->job, done->index);
+		const bool test = d->self_test && done->job == SELF_TEST_JOB;
+
+		valid = (test || i < d->held_count) &&
+		        reports_done_valid(test ? NULL : d->held[i], done);
+		if (valid && test)
+			receive_test_tile(d, done);
+		else if (valid)
+			receive_tile(d, i, done);
+	} else {
 		valid = reports_in_bounds(d) &&
 		        (message->type == MSG_TILE_WAITS ? receive_waits(d, &message->tile_waits)
 		                                         : reports_take(d, message));
+	}
 	if (!valid)
 		worker_refuse(worker, message_name(message->type));
 }
@@ -418,32 +412,27 @@ static void device_found(const struct message_device *m, bool wanted)
  * holds. For a CPU only the time counts during which its worker had a processor: a busy machine
  * does not make it hang. A GPU that has yet to pin new arenas, which may take seconds, is not
  * judged. */
-static bool is_overdue(const struct device *d, const struct task *task, uint64_t held)
-{
-	const uint64_t worked = d->worker.stall.worked_ns - task->worked;
-	const bool cpu = d->found.type == DEVICE_CPU;
-	const struct hung *hung = cpu ? &hung_cpu : &hung_gpu;
-	double max = d->load.units * d->load.ns_per_unit * hung->factor + hung->ns;
-
-	if (d->programs.blocking || d->programs_at >= task->sent)
-		max += hung_blocked_ns;
-	if (cpu && held > worked)
-		held = worked;
-	return (cpu || !d->arenas.fresh) && (double)held > max;
-}
-
 static bool holds_too_long(const struct device *d)
 {
 	const uint64_t ms = UINT64_C(1000000);
+	const bool cpu = d->found.type == DEVICE_CPU;
+	const struct hung *hung = cpu ? &hung_cpu : &hung_gpu;
 	uint64_t limit = config->tile_timeout * 1000000000u, now = loop_now();
 	bool late = d->test_sent && now - d->test_sent > limit + d->test_wait_ms * ms;
 
 	for (unsigned i = 0; !late && i < d->held_count; i++) {
 		const struct task *task = d->held[i];
+		const uint64_t worked = d->worker.stall.worked_ns - task->worked;
 		uint64_t held = now - task->sent, waited = task->wait_ms * ms;
+		double max = d->load.units * d->load.ns_per_unit * hung->factor + hung->ns;
 
-		late =
-		    held > limit + waited || (held > waited && is_overdue(d, task, held - waited));
+		late = held > limit + waited;
+		held = held > waited ? held - waited : 0;
+		if (cpu && held > worked)
+			held = worked;
+		if (d->programs.blocking || d->programs_at >= task->sent)
+			max += hung_blocked_ns;
+		late |= (cpu || !d->arenas.fresh) && (double)held > max;
 	}
 	return late;
 }
@@ -502,31 +491,25 @@ bool device_has_room(const struct device *d, enum tile_form form)
 	         d->load.units * d->load.ns_per_unit < most));
 }
 
-/* Sends the plan to the device unless it has it, and drops the plan that was in the same place. */
-static bool send_plan(struct device *d, const struct task *task)
+bool device_send(struct device *d, struct task *task)
 {
 	const struct plan *plan = task->plan;
 	uint64_t *known = &d->plan[plan->place];
-	struct message message = {.type = MSG_PLAN,
-	                          .plan = {.plan = plan->id,
-	                                   .image = plan->image,
-	                                   .client = g_str_hash(task->job->terms.client)}};
 	struct message drop = {.type = MSG_PLAN_DROP, .plan_drop = {*known}};
+	struct message add = {.type = MSG_PLAN,
+	                      .plan = {.plan = plan->id,
+	                               .image = plan->image,
+	                               .client = g_str_hash(task->job->terms.client)}};
+	struct message tile = {.type = MSG_TILE, .tile = {task->tile, plan->id}};
 
-	if (*known == plan->id)
-		return true;
-	if ((*known && !worker_send(&d->worker, &drop, NULL)) ||
-	    !worker_send(&d->worker, &message, &plan->chain->fd))
-		return false;
-	*known = plan->id;
-	return true;
-}
-
-bool device_send(struct device *d, struct task *task)
-{
-	struct message message = {.type = MSG_TILE, .tile = {task->tile, task->plan->id}};
-
-	if (!send_plan(d, task) || !worker_send(&d->worker, &message, NULL))
+	/* Sends the plan unless the device has it, and drops the plan that was in its place. */
+	if (*known != plan->id) {
+		if ((*known && !worker_send(&d->worker, &drop, NULL)) ||
+		    !worker_send(&d->worker, &add, &plan->chain->fd))
+			return false;
+		*known = plan->id;
+	}
+	if (!worker_send(&d->worker, &tile, NULL))
 		return false;
 	task->attempts++;
 	task->device = d->worker.number;

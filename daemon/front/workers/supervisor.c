@@ -136,50 +136,6 @@ static void close_process(struct worker *w)
 	w->state = WORKER_STOPPED;
 }
 
-static void worker_readable(void *context);
-static void worker_ended(void *context);
-
-/* Starts the process, with a socket and a pipe to the front, and watches it. On failure nothing is
- * left running or open. */
-static enum error launch(struct worker *w)
-{
-	int pair[2], log;
-	enum error e;
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
-		return ERR_IO;
-	/* Workers use blocking sockets. */
-	fcntl(pair[1], F_SETFL, fcntl(pair[1], F_GETFL) & ~O_NONBLOCK);
-	e = loop_adopt(&w->socket, pair[0], EPOLLIN, worker_readable, w);
-	if (!e)
-		e = relay_open(&w->relay, &log);
-	if (!e) {
-		e = spawn(w, pair[1], log);
-		close(log);
-	}
-	close(pair[1]);
-	if (!e) {
-		w->relay.pid = w->pid;
-		e = loop_adopt(&w->process, pidfd_open(w->pid, 0), EPOLLIN, worker_ended, w);
-		if (e) {
-			kill(w->pid, SIGKILL);
-			waitpid(w->pid, NULL, 0);
-		}
-	}
-	if (e) {
-		close_process(w);
-		return e;
-	}
-	w->state = WORKER_STARTING;
-	w->greeted = false;
-	w->kill_reason = NULL;
-	stall_init(&w->stall, w->pid);
-	loop_timer_start(&w->timer, config->start_timeout * 1000);
-	w->started = loop_now();
-	w->served = w->files_most = 0;
-	return ERR_OK;
-}
-
 void worker_stop(struct worker *w)
 {
 	w->stopped = true;
@@ -214,10 +170,50 @@ static void worker_down(struct worker *w, const char *reason)
 		w->owner->down(w, reason);
 }
 
-static void launch_or_fail(struct worker *w)
+static void worker_readable(void *context);
+static void worker_ended(void *context);
+
+/* Starts the process, with a socket and a pipe to the front, and watches it. On failure nothing is
+ * left running or open, and the owner is told. */
+static void launch(struct worker *w)
 {
-	if (launch(w))
+	int pair[2], log;
+	enum error e;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair)) {
 		worker_down(w, "exec");
+		return;
+	}
+	/* Workers use blocking sockets. */
+	fcntl(pair[1], F_SETFL, fcntl(pair[1], F_GETFL) & ~O_NONBLOCK);
+	e = loop_adopt(&w->socket, pair[0], EPOLLIN, worker_readable, w);
+	if (!e)
+		e = relay_open(&w->relay, &log);
+	if (!e) {
+		e = spawn(w, pair[1], log);
+		close(log);
+	}
+	close(pair[1]);
+	if (!e) {
+		w->relay.pid = w->pid;
+		e = loop_adopt(&w->process, pidfd_open(w->pid, 0), EPOLLIN, worker_ended, w);
+		if (e) {
+			kill(w->pid, SIGKILL);
+			waitpid(w->pid, NULL, 0);
+		}
+	}
+	if (e) {
+		close_process(w);
+		worker_down(w, "exec");
+		return;
+	}
+	w->state = WORKER_STARTING;
+	w->greeted = false;
+	w->kill_reason = NULL;
+	stall_init(&w->stall, w->pid);
+	loop_timer_start(&w->timer, config->start_timeout * 1000);
+	w->started = loop_now();
+	w->served = w->files_most = 0;
 }
 
 static void timer_due(void *context)
@@ -227,7 +223,7 @@ static void timer_due(void *context)
 	if (w->state != WORKER_STOPPED)
 		worker_kill(w, "start-timeout");
 	else
-		launch_or_fail(w);
+		launch(w);
 }
 
 enum error worker_start(struct worker *w, const struct worker_owner *owner, uint32_t number)
@@ -243,7 +239,7 @@ enum error worker_start(struct worker *w, const struct worker_owner *owner, uint
 	e = loop_timer_init(&w->timer, timer_due, w);
 	LIST_INSERT_HEAD(&workers, w, place);
 	if (!e)
-		launch_or_fail(w);
+		launch(w);
 	return e;
 }
 
