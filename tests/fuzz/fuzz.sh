@@ -16,7 +16,7 @@ clang_libraries() {
 	(
 		flock 9
 		configure "$build/clang" CC=clang CFLAGS='-g -O1' --enable-sanitize=fuzzer-no-link,address,undefined
-		make -s -C "$build/clang" -j "$(nproc)" libcodec.a libcommon.a libhttp.a liblink.a
+		make -s -C "$build/clang" -j "$(nproc)" libcodec.a libcommon.a libfront.a libhttp.a liblink.a
 	) 9>"$build/clang.lock"
 }
 
@@ -25,8 +25,8 @@ clang_sanitized() {
 	# shellcheck disable=SC2046
 	clang -D_GNU_SOURCE -DCL_TARGET_OPENCL_VERSION=120 -std=gnu11 -g -O1 "-fsanitize=$1" -fno-sanitize-recover=all \
 		"-I$top" "-I$top/daemon" "-I$top/kernels" "-I$top/tests/lib" $(pkg-config --cflags vips) -rdynamic "${@:2}" \
-		"$build"/clang/lib{codec,http,link,common}.a -lm -lz \
-		$(pkg-config --libs glib-2.0 libcurl libjpeg libexif libwebp libwebpdemux libwebpmux libdeflate libisal libbrotlidec vips)
+		"$build"/clang/lib{front,codec,http,link,common}.a -lm -lz \
+		$(pkg-config --libs glib-2.0 jansson sqlite3 libsystemd libseccomp libcurl libjpeg libexif libwebp libwebpdemux libwebpmux libdeflate libisal libbrotlidec vips)
 }
 
 # fuzz_kernels: compiles kernels/jpeg/ as C, for jpeg_kernels.
