@@ -234,9 +234,9 @@ static bool commit(struct archive_step *batch)
 		bind_text(statement, 12, job->problem.parameter);
 		bind_text(statement, 13, job->problem.value);
 		bind_text(statement, 14, job->problem.detail);
-		sqlite3_bind_int64(statement, 15, job->lost);
-		sqlite3_bind_int64(statement, 16, job_tiles(job));
-		sqlite3_bind_int64(statement, 17, job_tiles_done(job));
+		sqlite3_bind_int64(statement, 15, s->lost);
+		sqlite3_bind_int64(statement, 16, s->tiles);
+		sqlite3_bind_int64(statement, 17, s->tiles_done);
 		bind_block(statement, 18, &r->answer);
 		sqlite3_bind_int64(statement, 19, (int64_t)content_of(s)->size);
 		if (sqlite3_step(statement) != SQLITE_DONE)

@@ -36,6 +36,8 @@ struct archive_step {
 	enum archive_act act;
 	const struct record *record;
 	const struct job *job; /* its body or answer, if any, becomes the file */
+	/* Those of the job, whose worker may still report on it after its end. */
+	uint32_t lost, tiles, tiles_done;
 	bool has_file; /* on disk, where it stays if an end fails otherwise and is sent again */
 	/* Set by the thread: a descriptor to read the new file (-1: none), the receiver's; and why
 	 * nothing has changed. */

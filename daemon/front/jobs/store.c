@@ -355,6 +355,9 @@ static void change(struct stored *s, enum archive_act act)
 	s->step.act = act;
 	s->step.record = &s->record;
 	s->step.job = s->job;
+	s->step.lost = s->job->lost;
+	s->step.tiles = job_tiles(s->job);
+	s->step.tiles_done = job_tiles_done(s->job);
 	s->step.has_file = false;
 	s->step.errand.done = change_done;
 	archive_send(&s->step);
