@@ -165,7 +165,9 @@ void harness_init(struct harness *h, uint64_t arena_size)
 	    !(h->device.in_test = true) ||
 	    programs_new(&h->programs, &h->device, NULL, getenv("CONVOLVED_CACHE"), 0, 0, -1) ||
 	    (h->notice = eventfd(0, EFD_CLOEXEC)) < 0 ||
-	    (h->device.in_place && pool_new(&h->device, h->notice, &h->pool)) ||
+	    /* Oclgrind runs one kernel at a time. */
+	    (h->device.in_place && !options.copy &&
+	     pool_new(&h->device, h->notice, &h->pool)) ||
 	    lane_new(&h->device, h->pool, &h->lane[LANE_ZERO_COPY]) ||
 	    lane_new(&h->device, NULL, &h->lane[LANE_COPY]) ||
 	    device_arena_open(&h->arena, &h->device, fds[0], arena_size, fds[1], arena_size))
