@@ -56,21 +56,25 @@ static bool is_larger(const struct pool_work *work, uint32_t piece)
 	       shape->group_y != r->group_y;
 }
 
+/* Returns true if the next piece of running work may run beside others of its kernel, or there are
+ * none. */
+static bool may_run(const struct pool_work *work)
+{
+	const struct launch_record *r = work->launch.step.record;
+
+	return !r->running || (!r->alone && !is_larger(work, work->taken));
+}
+
 /* Returns the work with the fewest threads that has a piece for one more; the oldest of equals. */
 static struct pool_work *find_work(const struct pool *p)
 {
 	struct pool_work *best = NULL;
 
-	for (struct pool_work *w = TAILQ_FIRST(&p->works); w; w = TAILQ_NEXT(w, place)) {
-		const struct launch_record *r = w->launch.step.record;
-		const bool has_piece = w->state == WORK_RUNS && w->taken < w->pieces;
-		/* The next piece may run beside others of its kernel, or there are none. */
-		const bool may_run =
-		    has_piece && (!r->running || (!r->alone && !is_larger(w, w->taken)));
-
-		if ((!best || w->threads < best->threads) && (w->state == WORK_WAITS || may_run))
+	for (struct pool_work *w = TAILQ_FIRST(&p->works); w; w = TAILQ_NEXT(w, place))
+		if ((!best || w->threads < best->threads) &&
+		    (w->state == WORK_WAITS ||
+		     (w->state == WORK_RUNS && w->taken < w->pieces && may_run(w))))
 			best = w;
-	}
 	return best;
 }
 
