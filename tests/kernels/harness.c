@@ -427,7 +427,7 @@ static void filter_tiles(struct harness *h, enum lane_mode mode, const struct pl
 		outcome->guard_broken |=
 		    !guards_intact(h, plan, &tiles[i], i == 0 || !close_together(tiles),
 		                   i + 1 == count || !close_together(tiles),
-		                   mode == LANE_ZERO_COPY && h->device.in_place);
+		                   mode == LANE_ZERO_COPY && h->pool);
 		take_result(h, plan, &tiles[i], out);
 	}
 }

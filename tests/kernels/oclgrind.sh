@@ -13,10 +13,12 @@ under_oclgrind() {
 	if ! oclgrind "${checks[@]}" --log "$findings" "$program" "$@" >"$log" 2>&1; then
 		grep -E '^not ok|FAILED' "$log" >&2 || tail -n 5 "$log" >&2
 		status=1
-	elif [ -s "$findings" ]; then
-		head -n 30 "$findings" >&2
-		status=1
+		return
 	fi
+	# Oclgrind places private variables anywhere, also vectors of 24 elements, whose type is aligned.
+	awk -v RS= -v ORS='\n\n' '!/not aligned to the pointed type/' "$findings" >"$findings.real"
+	[ ! -s "$findings.real" ] || status=1
+	head -n 30 "$findings.real" >&2
 }
 
 # Optimised code has intrinsics that Oclgrind lacks, and after optimisation Oclgrind 21.10 reports false
