@@ -239,7 +239,7 @@ class Client:
         self.headers = {}  # sent with every request
         self.tls = None  # an ssl.SSLContext, or None for bare HTTP
         self.source = None  # the address (with a port, or 0) from which it comes
-        self.path = None  # a Unix socket, in place of host and port
+        self.socket_path = None  # a Unix socket, in place of host and port
 
     @property
     def url(self):
@@ -250,16 +250,16 @@ class Client:
         if self.tls:
             return http.client.HTTPSConnection(self.host, self.port, context=self.tls, **options)
         connection = http.client.HTTPConnection(self.host, self.port, **options)
-        if self.path:
+        if self.socket_path:
             connection.sock = self.open(timeout)
         return connection
 
     def open(self, timeout):
-        if not self.path:
+        if not self.socket_path:
             return socket.create_connection((self.host, self.port), timeout, self.source)
         connection = socket.socket(socket.AF_UNIX)
         connection.settimeout(timeout)
-        connection.connect(self.path)
+        connection.connect(self.socket_path)
         return connection
 
     def neighbour(self, address="127.0.0.2"):
@@ -567,7 +567,7 @@ def free_port():
 def at_unix_socket(path):
     """Returns a client of this socket."""
     client = Client("localhost", 0)
-    client.path = str(path)
+    client.socket_path = str(path)
     return client
 
 
