@@ -42,6 +42,9 @@ class Case:
 # Commands, which a host without a build names.
 PROGRAMS = {"program": str(BUILD / "convolved"), "wrk": "wrk"}
 PACKAGES = "python3-numpy python3-pil python3-scipy wrk"
+# Source packages; the first name of those with a slash between that a release has.
+CORPUS = ("pillow libpng1.6 tiff libwebp gdk-pixbuf vips imagemagick graphicsmagick openjpeg2 libheif libavif exiv2 "
+          "golang-1.19/golang-1.24 qtimageformats-opensource-src")
 CASES = {
     "service": Case(
         "a large image beside libvips, small ones, first answers, memory at rest", "whole.whole",
@@ -102,6 +105,8 @@ CASES = {
         "1 to 1,000 nodes behind balancers: goodput and latency against load, as a figure", "scale.scale",
         {"output": str(TOP / "docs/images/scale.svg"), "draw": "", "share": 1.0}, programs=("bench_simulate",)),
     "soak": Case("look for growth under a mix of requests", "soak.soak", {"MINUTES": 10.0}),
+    "corpus": Case("every image of Debian's image libraries, whole and damaged, through every lane", "corpus.corpus",
+                   {"posts": 100000, "packages": CORPUS.split(), "seed": 1, "only": ""}, packages="libvips-tools"),
     "api": Case("try the description of the API with schemathesis and a generated client", "api.api",
                 {"SECONDS": 120}, packages="python3-venv", wheels="schemathesis openapi-python-client"),
     "axe": Case("look for what keeps people from using the pages, with axe-core", "axe.axe",
@@ -128,6 +133,8 @@ HELP = {
     "files": "directory with SIDE.jpg of these; those missing are made and kept; '': make all anew",
     "rows": "patterns of rows, with commas between",
     "cores": "numbers of cores, with commas between; report: those that there are",
+    "posts": "about so many", "packages": "source packages, other names of one with slashes between",
+    "seed": "of the mutations", "only": "post this one, DIGEST:KIND:SEED",
     "output": "file of the figure", "draw": "from such a file of --json, without simulating",
 }
 
