@@ -90,3 +90,33 @@ def test_missing_part_of_heic(histories):
         for service in histories:
             answer = service.identity(body, format="raw")
             answer.refused(422, "undecodable", "a part of the picture is missing")
+
+
+def gif(width, *frames):
+    """Pictures of one row, by codes: 8 clears the table, 9 ends the data, others are colours."""
+    body = b"GIF89a" + bytes([width, 0, 1, 0, 0xf2, 0, 0]) + bytes(range(0, 240, 10))
+    for codes in frames:
+        bits = sum(code << 4 * at for at, code in enumerate(codes)).to_bytes((len(codes) + 1) // 2, "little")
+        body += b"," + bytes([0, 0, 0, 0, width, 0, 1, 0, 0, 3]) + bytes([len(bits)] if bits else []) + bits + b"\0"
+    return body + b";"
+
+
+@pytest.mark.parametrize("codes, colours", [
+    ((8, 1, 9), [1]), ((8, 1, 2, 8, 3, 9), [1, 2, 3]), ((8, 1, 2), [1, 2]),
+    ((8, 1), None),  # the decoder loses a code that ends with the last byte
+    ((8, 1, 2, 3), None), ((8, 1, 9), None), ((8, 9), None), ((8,), None), ((), None)])
+def test_missing_part_of_gif(service, codes, colours):
+    """Data that ends early leaves the rest black, and the decoder does not tell."""
+    answer = service.identity(gif(len(colours or codes) or 1, codes), format="raw")
+    if colours:
+        assert answer.pixels[0, :, 0].tolist() == [30 * colour for colour in colours]
+    else:
+        answer.refused(422, "undecodable", "a part of the picture is missing in frame 0")
+
+
+def test_missing_part_of_frame(service):
+    """Frames after the one that is asked for may be damaged."""
+    file = gif(2, (8, 1, 2, 9), (8, 1, 2, 9), (8, 1, 9), (8, 1, 2, 9))
+    assert service.decoded(file, page=1)[0, :, 0].tolist() == [30, 60]
+    for options in {"page": 2}, {"page": 3}, {"pages": "all"}:
+        service.identity(file, **options).refused(422, "undecodable", "a part of the picture is missing in frame 2")
