@@ -8,13 +8,11 @@ import contextlib
 import hashlib
 import http.client
 import itertools
-import pathlib
 import random
 import re
 import struct
 import subprocess
 import sys
-import tarfile
 import tempfile
 import warnings
 import zlib
@@ -22,15 +20,12 @@ import zlib
 import numpy as np
 from PIL import Image, ImageOps
 
-from measure import CACHE, measured, memory
+from measure import measured, memory
 from mutations import MUTATIONS, format_of
+from packages import extract
 from service import ONE_DEVICE, left_over, target_of
 from soak import BLOCKS, FLOORS, judge
 
-PLACE = CACHE.with_name("convolved-corpus")
-SUFFIX = re.compile(r"\.(jpe?g|jfif|png|apng|gif|webp|tiff?|bmp|dib|p[bgpnaf]m|heic|heif|avif|jxl|hdr|jp2|j2k|jpf|ico|icns|cur|"
-                    r"tga|psd|pcx|xpm|xbm|svg|wbmp|qtif|fits|exr|mng|miff|sgi|fli|dcx|im|ras|crw|cr2|orf|nef|pict?)"
-                    r"(\.gz|\.xz|\.bz2)?$", re.I)
 MOST = 16000000      # pixels of a file: processor time, and memory here, follow them
 OPTIONS = ("--codecs", "1", "--jpeg-on-any", "yes", "--verify-share", "0", "--max-pixels", str(MOST))
 LANES = {"jpeg": ("cpu", "gpu")}
@@ -40,63 +35,6 @@ SHARE = 40e6         # bytes and samples of a file that all its mutations may co
 PIXELS = [("convolve", {"kernel": "1"})]
 GAUSSIAN = [("gaussian", {"sigma": 1.1})]
 
-
-# Files --------------------------------------------------------------------------------------------
-
-def mirrors():
-    """Returns lines of sources of source packages, from where this system has its packages."""
-    release = re.search(r"^VERSION_CODENAME=(\w+)", pathlib.Path("/etc/os-release").read_text(), re.M)[1]
-    apt, lines = pathlib.Path("/etc/apt"), []
-    for file in apt.glob("sources.list.d/*.sources"):
-        for part in re.split(r"\n\s*\n", file.read_text()):
-            fields = dict(re.findall(r"^([\w-]+):\s*(\S.*)", part, re.M))
-            lines += [f"deb-src {place} {suite} main" for place in fields.get("URIs", "").split()
-                      for suite in fields["Suites"].split() if suite.startswith(release)]
-    for file in (*apt.glob("sources.list"), *apt.glob("sources.list.d/*.list")):
-        lines += [f"deb-src {place} {suite} main" for place, suite in re.findall(
-            rf"^deb\s+(?:\[.*?\]\s+)?(\S+)\s+({release}\S*)\s.*\bmain\b", file.read_text(), re.M)]
-    return "".join(f"{line}\n" for line in lines)
-
-
-def fetch(package):
-    """Returns the archives of a source package, none if there is no such. The system's own sources of
-    packages stay as they are."""
-    apt = ["apt-get", f"-oDir::State::Lists={PLACE}/lists", f"-oDir::Etc::SourceList={PLACE}/sources.list",
-           "-oDir::Etc::SourceParts=/dev/null", f"-oDir::Cache={PLACE}/apt", "-oAPT::Sandbox::User=", "-qq"]
-    place = PLACE / "archives" / package.partition("/")[0]
-    for directory in ("lists/partial", "apt/archives/partial", place):
-        (PLACE / directory).mkdir(parents=True, exist_ok=True)
-    if not any((PLACE / "lists").glob("*Sources*")):
-        (PLACE / "sources.list").write_text(mirrors())
-        subprocess.run([*apt, "update"], check=True)
-    for name in package.split("/"):
-        if not subprocess.run([*apt, "--download-only", "source", name], cwd=place, check=False,
-                              stdout=subprocess.DEVNULL).returncode:
-            return [path for path in sorted(place.iterdir()) if re.search(r"\.tar\.\w+$", path.name)]
-    return []
-
-
-def extract(package):
-    """Returns {digest: path} of a package's images, by their first bytes or their names."""
-    place, listed = PLACE / "files", PLACE / f"{package.partition('/')[0]}.files"
-    place.mkdir(parents=True, exist_ok=True)
-    if not listed.exists():
-        names, archives = {}, fetch(package)
-        for archive in archives:
-            with tarfile.open(archive) as members:
-                for member in members:
-                    data = members.extractfile(member).read() if member.isfile() else b""
-                    if data and (format_of(data[:64]) != "other" or SUFFIX.search(member.name)):
-                        digest = hashlib.sha256(data).hexdigest()[:16]
-                        names[digest] = member.name
-                        (place / digest).write_bytes(data)
-        if not archives:
-            return {}
-        listed.write_text("".join(f"{digest} {name}\n" for digest, name in sorted(names.items())))
-    return {line.split()[0]: place / line.split()[0] for line in listed.read_text().splitlines()}
-
-
-# Posts --------------------------------------------------------------------------------------------
 
 class Corpus:
     """Files by digest: {digest: path}."""
@@ -133,7 +71,12 @@ class Corpus:
         return found
 
 
-Told = collections.namedtuple("Told", "status answer seconds lost")
+def wait_for_lane(service):
+    """Waits until its device decodes JPEGs."""
+    service.compiled(lambda: service.get("/v1/devices").json()["devices"][0]["jpeg"], what="the programs for JPEG")
+
+
+Told = collections.namedtuple("Told", "status answer seconds lost device")
 
 
 def busy(service):
@@ -164,7 +107,7 @@ def ask(service, corpus, names):
             after = busy(service)
             gone = [f"{kind} {pid}" for kind, pid in before if (kind, pid) not in after]
             spent = sum(seconds - before.get(process, 0) for process, seconds in after.items())
-            told[name, lane] = Told(status, text, spent, gone)
+            told[name, lane] = Told(status, text, spent, gone, bool(answer) and "cpu0" in answer.headers.get("X-Codec", ""))
             before = after
             if status == 200 and name.endswith(":whole:0"):
                 width, height, bands, _ = answer.kind
@@ -194,14 +137,16 @@ class Ledger:
     def __init__(self):
         self.posts, self.finds, self.lost = 0, {}, collections.Counter()
         self.rows = collections.defaultdict(lambda: {
-            "whole": 0, "mutated": 0, "posts": 0, "statuses": collections.Counter(), "worst s": 0.0, "workers lost": 0})
+            "whole": 0, "mutated": 0, "posts": 0, "by device": 0, "statuses": collections.Counter(), "workers lost": 0,
+            "worst s": 0.0, "worst": ""})
 
     def note(self, service, corpus, told):
         for (name, lane), one in told.items():
             row = self.rows[corpus.format(name)]
             row["posts"] += 1
             row["statuses"][one.status] += 1
-            row["worst s"] = max(row["worst s"], one.seconds)
+            row["by device"] += one.device
+            row["worst s"], row["worst"] = max((row["worst s"], row["worst"]), (one.seconds, name))
             self.posts += 1
             for process in one.lost:
                 why = reason(service, process)
@@ -239,9 +184,10 @@ class Ledger:
         for kind, row in sorted(self.rows.items()):
             yield {"format": kind, **row, "statuses": dict(sorted(row["statuses"].items()))}
         rows = list(self.rows.values())
-        yield {"format": "all", **{key: sum(row[key] for row in rows) for key in ("whole", "mutated", "posts")},
+        yield {"format": "all", **{key: sum(row[key] for row in rows) for key in ("whole", "mutated", "posts", "by device")},
                "statuses": dict(sorted(sum((row["statuses"] for row in rows), collections.Counter()).items())),
-               "worst s": max(row["worst s"] for row in rows), "workers lost": sum(self.lost.values())}
+               "workers lost": sum(self.lost.values()),
+               **dict(zip(("worst s", "worst"), max((row["worst s"], row["worst"]) for row in rows)))}
         for why, times in self.lost.items():
             yield {"lost": why, "times": times}
         for (name, lane), what in self.finds.items():
@@ -252,6 +198,8 @@ def run(services, corpus, posts, seed, ledger, batch=400):
     """Yields rows while it posts; the finds are in the ledger. The second service gets each batch
     backwards, so what its processes have seen before a file is something else."""
     samples = []
+    for service in services:
+        wait_for_lane(service)
     with concurrent.futures.ThreadPoolExecutor(len(services)) as pool:
         for number in itertools.count():
             names = corpus.names(number, seed)
@@ -371,10 +319,9 @@ def corpus(options):
     every = Corpus(files)
     with contextlib.ExitStack() as stack:
         services = [stack.enter_context(measured(*OPTIONS, *options.service, environment=ONE_DEVICE)) for _ in range(2)]
-        for service in services:
-            service.compiled(lambda: service.get("/v1/devices").json()["devices"][0]["jpeg"], what="the programs for JPEG")
         if options.only:
             for service in services:
+                wait_for_lane(service)
                 for (name, lane), one in ask(service, every, [options.only]).items():
                     yield {"name": name, "lane": lane, **one._asdict()}
             if not options.only.endswith(":whole:0"):
