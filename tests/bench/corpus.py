@@ -32,8 +32,9 @@ LANES = {"jpeg": ("cpu", "gpu")}
 EXPECTED = {200, 413, 415, 422}  # 400: of an empty file
 SECONDS = 5.0        # of processors, for one post
 SHARE = 40e6         # bytes and samples of a file that all its mutations may come to
-PIXELS = [("convolve", {"kernel": "1"})]
-GAUSSIAN = [("gaussian", {"sigma": 1.1})]
+PIXELS = [("convolve", {"kernel": "1"})], {"format": "raw"}
+# Mutated files are asked for in one of these ways.
+WAYS = PIXELS, PIXELS, (PIXELS[0], {"format": "raw", "pages": "all"}), ([("gaussian", {"sigma": 1.1})], {})
 
 
 class Corpus:
@@ -86,10 +87,10 @@ def busy(service):
 
 
 def post(service, name, body, lane):
-    """Asks for pixels, or for a file of the same format: which, the name decides."""
-    filters, form = (PIXELS, "raw") if zlib.crc32(name.encode()) % 4 or name.endswith(":whole:0") else (GAUSSIAN, None)
+    """Asks for what the name decides."""
+    filters, options = PIXELS if ":whole:" in name else WAYS[zlib.crc32(name.encode()) % len(WAYS)]
     try:
-        answer = service.post(target_of(filters, format=form, codec=lane, variant="general"), body)
+        answer = service.post(target_of(filters, **options, codec=lane, variant="general"), body)
     except (OSError, http.client.HTTPException) as error:
         return 0, repr(error), None
     if answer.status == 200:
@@ -171,12 +172,14 @@ class Ledger:
 
     def grown(self, samples):
         """Whether anything grows in the second half of the run."""
+        most = {what: max(seen.get(what, 0) for _, seen in samples) for what in samples[-1][1]}
         samples = samples[len(samples) // 2:]
         if len(samples) < 2 * BLOCKS:
             return
         for what in samples[-1][1]:
             line = judge([at for at, _ in samples], [seen.get(what, 0) for _, seen in samples], FLOORS[what[1]])
-            yield {"of": what[0], "measure": what[1], "first": line.first, "last": line.last, "grows": "yes" if line.grows else ""}
+            yield {"of": what[0], "measure": what[1], "first": line.first, "last": line.last, "most": most[what],
+                   "grows": "yes" if line.grows else ""}
             if line.grows:
                 self.finds[what] = f"grows from {line.first:.0f} to {line.last:.0f}"
 
@@ -290,7 +293,7 @@ def verdict(answer, decode, path):
 def beside(service, corpus, names):
     """Yields how whole files are decoded beside Pillow and libvips, by kind of difference."""
     def judged(name):
-        answer = service.post(target_of(PIXELS, format="raw"), corpus.body(name))
+        answer = service.post(target_of(PIXELS[0], **PIXELS[1]), corpus.body(name))
         path = corpus.files[name.partition(":")[0]]
         return [(corpus.format(name), who, verdict(answer, decode, path))
                 for who, decode in (("Pillow", by_pillow), ("libvips", by_libvips))]
