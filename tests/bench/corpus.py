@@ -30,7 +30,7 @@ MOST = 16000000      # pixels of a file: processor time, and memory here, follow
 OPTIONS = ("--codecs", "1", "--jpeg-on-any", "yes", "--verify-share", "0", "--max-pixels", str(MOST))
 LANES = {"jpeg": ("cpu", "gpu")}
 EXPECTED = {200, 413, 415, 422}  # 400: of an empty file
-SECONDS = 5.0        # of processors, for one post
+SECONDS = 5.0        # processor time for one post
 SHARE = 40e6         # bytes and samples of a file that all its mutations may come to
 PIXELS = [("convolve", {"kernel": "1"})], {"format": "raw"}
 # Mutated files are asked for in one of these ways.

@@ -14,7 +14,7 @@ from service import ONE_DEVICE
 from test_damaged import KINDS
 from test_damaged import written as by_kind
 
-POSTS = 4600  # of 2,000 files, to two services; JPEGs by two lanes
+POSTS = 4600  # two services, JPEGs by two lanes
 
 
 def generated():
@@ -52,7 +52,7 @@ def test_mutations(files):
 
 @pytest.mark.parametrize("format", ["png", "jpeg", "gif", "bmp", "webp", "tiff", "ppm"])
 def test_sizes(service, format):
-    """What is rewritten is the size that the service reads."""
+    """The rewritten size is the one that the service reads."""
     data = written(pil(smooth(40, 30, 3)), format)
     assert len(sizes(data)) >= 2
     rng, told = random.Random(1), set()
