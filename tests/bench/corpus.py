@@ -197,33 +197,33 @@ class Ledger:
             yield {"find": name, "lane": lane, "what": what}
 
 
-def run(services, corpus, posts, seed, ledger, batch=400):
-    """Yields rows while it posts; the finds are in the ledger. The second service gets each batch
-    backwards, so what its processes have seen before a file is something else."""
-    samples = []
+def post_each(services, corpus, ledger, *orders):
+    """Posts files to each service in its order, to all at once; returns what they told."""
     for service in services:
         wait_for_lane(service)
     with concurrent.futures.ThreadPoolExecutor(len(services)) as pool:
-        for number in itertools.count():
-            names = corpus.names(number, seed)
-            for at in range(0, len(names), batch):
-                part = names[at:at + batch]
-                told = list(pool.map(ask, services, [corpus] * 2, (part, part[::-1])))
-                for service, one in zip(services, told):
-                    ledger.note(service, corpus, one)
-                ledger.compare(corpus, *told)
-                samples.append((ledger.posts, sum(map(sample, services), collections.Counter())))
-                print(f"{ledger.posts} posts, {len(ledger.finds)} finds", file=sys.stderr)
-                if ledger.posts >= posts:
-                    break
-            else:
-                continue
+        told = list(pool.map(ask, services, [corpus] * len(services), orders))
+    for service, one in zip(services, told):
+        ledger.note(service, corpus, one)
+    ledger.compare(corpus, *told)
+    return told
+
+
+def run(services, corpus, posts, seed, ledger, batch=400):
+    """Yields rows while it posts; the finds are in the ledger. The second service gets each batch
+    backwards, so what its processes have seen before a file is something else."""
+    samples, rounds = [], (corpus.names(number, seed) for number in itertools.count())
+    for part in (names[at:at + batch] for names in rounds for at in range(0, len(names), batch)):
+        post_each(services, corpus, ledger, part, part[::-1])
+        samples.append((ledger.posts, sum(map(sample, services), collections.Counter())))
+        print(f"{ledger.posts} posts, {len(ledger.finds)} finds", file=sys.stderr)
+        if ledger.posts >= posts:
             break
-    yield from ledger.grown(samples)
-    yield from ledger.table()
     for service in services:
         if left := left_over(service.rest()):
             ledger.finds["at rest", service.port] = str(left)
+    yield from ledger.grown(samples)
+    yield from ledger.table()
 
 
 # Beside others ------------------------------------------------------------------------------------
@@ -317,20 +317,18 @@ def corpus(options):
     for package in options.packages:
         found = extract(package)
         files |= found
-        if not found:
+        if not found and not options.only:
             ledger.finds[package, None] = "cannot be fetched"
     every = Corpus(files)
+    names = [options.only] if options.only else every.names(0, options.seed)
     with contextlib.ExitStack() as stack:
         services = [stack.enter_context(measured(*OPTIONS, *options.service, environment=ONE_DEVICE)) for _ in range(2)]
+        if ":whole:" in names[0]:
+            yield from beside(services[0], every, names)
         if options.only:
-            for service in services:
-                wait_for_lane(service)
-                for (name, lane), one in ask(service, every, [options.only]).items():
-                    yield {"name": name, "lane": lane, **one._asdict()}
-            if not options.only.endswith(":whole:0"):
-                return
-        yield from beside(services[0], every, [options.only] if options.only else every.names(0, options.seed))
-        if not options.only:
+            told = post_each(services, every, ledger, names, names)
+            yield from ({"name": name, "lane": lane, **one._asdict()} for every in told for (name, lane), one in every.items())
+        else:
             yield from run(services, every, options.posts, options.seed, ledger)
     if ledger.finds:
         sys.exit(f"{len(ledger.finds)} finds")
