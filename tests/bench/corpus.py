@@ -29,7 +29,8 @@ from soak import BLOCKS, FLOORS, judge
 MOST = 16000000      # pixels of a file: processor time, and memory here, follow them
 OPTIONS = ("--codecs", "1", "--jpeg-on-any", "yes", "--verify-share", "0", "--max-pixels", str(MOST))
 LANES = {"jpeg": ("cpu", "gpu")}
-EXPECTED = {200, 413, 415, 422}  # 400: of an empty file
+EXPECTED = {200, 413, 415, 422}
+REFUSED = re.compile(r"send the image as the body|of \w+ a single picture is read")  # with 400
 SECONDS = 5.0        # processor time for one post
 SHARE = 40e6         # bytes and samples of a file that all its mutations may come to
 PIXELS = [("convolve", {"kernel": "1"})], {"format": "raw"}
@@ -136,7 +137,7 @@ class Ledger:
     """Counts of a run, and what is wrong."""
 
     def __init__(self):
-        self.posts, self.finds, self.lost = 0, {}, collections.Counter()
+        self.posts, self.finds, self.lost = 0, {}, collections.defaultdict(list)
         self.rows = collections.defaultdict(lambda: {
             "whole": 0, "mutated": 0, "posts": 0, "by device": 0, "statuses": collections.Counter(), "workers lost": 0,
             "worst s": 0.0, "worst": ""})
@@ -151,11 +152,11 @@ class Ledger:
             self.posts += 1
             for process in one.lost:
                 why = reason(service, process)
-                self.lost[why] += 1
+                self.lost[why].append(name)
                 row["workers lost"] += 1
                 if not why.startswith("codec"):
                     self.finds[name, lane] = f"lost {why}"
-            if one.status not in EXPECTED and not (one.status == 400 and not corpus.body(name)):
+            if one.status not in EXPECTED and not (one.status == 400 and REFUSED.search(one.answer)):
                 self.finds[name, lane] = f"{one.status}: {one.answer}"
             elif one.seconds > SECONDS:
                 self.finds[name, lane] = f"{one.seconds:.1f} s of processors, {one.status}"
@@ -189,10 +190,10 @@ class Ledger:
         rows = list(self.rows.values())
         yield {"format": "all", **{key: sum(row[key] for row in rows) for key in ("whole", "mutated", "posts", "by device")},
                "statuses": dict(sorted(sum((row["statuses"] for row in rows), collections.Counter()).items())),
-               "workers lost": sum(self.lost.values()),
+               "workers lost": sum(map(len, self.lost.values())),
                **dict(zip(("worst s", "worst"), max((row["worst s"], row["worst"]) for row in rows)))}
-        for why, times in self.lost.items():
-            yield {"lost": why, "times": times}
+        for why, names in self.lost.items():
+            yield {"lost": why, "times": len(names), "such as": " ".join(names[:4])}
         for (name, lane), what in self.finds.items():
             yield {"find": name, "lane": lane, "what": what}
 
