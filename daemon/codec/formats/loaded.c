@@ -6,10 +6,9 @@
  * Format").
  *
  * GIF: refuses frames whose data has fewer pixels than the frame. libvips's decoder leaves the rest
- * black, and says nothing. It also loses a code that ends with the last byte of the data, where the
- * code that must follow is missing (GIF89a, appendix F: "The End of Information code ... must be
- * the last code output by the encoder for an image"). Here codes are read, but not their colours.
- */
+ * black, and says nothing. It also loses a code that ends with the last byte of the data, if the
+ * code for the end is missing ("It must be the last code output by the encoder for an image",
+ * GIF89a, appendix F). Here codes are read, but not their colours. */
 #include <string.h>
 
 #include <glib.h>
