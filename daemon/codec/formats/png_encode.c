@@ -108,7 +108,8 @@ static size_t pack(struct encoding *e, const struct way *way, const uint8_t *fro
 	int status;
 
 	if (way->fast) {
-		isal_deflate_stateless_init(fast);
+		isal_deflate_stateless_init(fast); /* which leaves the window's size */
+		fast->hist_bits = 0;
 		fast->level = 2;
 		fast->level_buf = e->fast_memory;
 		fast->level_buf_size = ISAL_DEF_LVL2_DEFAULT;
