@@ -166,8 +166,7 @@ void harness_init(struct harness *h, uint64_t arena_size)
 	    programs_new(&h->programs, &h->device, NULL, getenv("CONVOLVED_CACHE"), 0, 0, -1) ||
 	    (h->notice = eventfd(0, EFD_CLOEXEC)) < 0 ||
 	    /* Oclgrind runs one kernel at a time. */
-	    (h->device.in_place && !options.copy &&
-	     pool_new(&h->device, h->notice, &h->pool)) ||
+	    (h->device.in_place && !options.copy && pool_new(&h->device, h->notice, &h->pool)) ||
 	    lane_new(&h->device, h->pool, &h->lane[LANE_ZERO_COPY]) ||
 	    lane_new(&h->device, NULL, &h->lane[LANE_COPY]) ||
 	    device_arena_open(&h->arena, &h->device, fds[0], arena_size, fds[1], arena_size))
@@ -424,10 +423,9 @@ static void filter_tiles(struct harness *h, enum lane_mode mode, const struct pl
 		return;
 	}
 	for (uint32_t i = 0; i < count; i++) {
-		outcome->guard_broken |=
-		    !guards_intact(h, plan, &tiles[i], i == 0 || !close_together(tiles),
-		                   i + 1 == count || !close_together(tiles),
-		                   mode == LANE_ZERO_COPY && h->pool);
+		outcome->guard_broken |= !guards_intact(
+		    h, plan, &tiles[i], i == 0 || !close_together(tiles),
+		    i + 1 == count || !close_together(tiles), mode == LANE_ZERO_COPY && h->pool);
 		take_result(h, plan, &tiles[i], out);
 	}
 }
