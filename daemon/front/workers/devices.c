@@ -495,15 +495,16 @@ bool device_send(struct device *d, struct task *task)
 {
 	const struct plan *plan = task->plan;
 	uint64_t *known = &d->plan[plan->place];
-	struct message drop = {.type = MSG_PLAN_DROP, .plan_drop = {*known}};
-	struct message add = {.type = MSG_PLAN,
-	                      .plan = {.plan = plan->id,
-	                               .image = plan->image,
-	                               .client = g_str_hash(task->job->terms.client)}};
 	struct message tile = {.type = MSG_TILE, .tile = {task->tile, plan->id}};
 
 	/* Sends the plan unless the device has it, and drops the plan that was in its place. */
 	if (*known != plan->id) {
+		struct message drop = {.type = MSG_PLAN_DROP, .plan_drop = {*known}};
+		struct message add = {.type = MSG_PLAN,
+		                      .plan = {.plan = plan->id,
+		                               .image = plan->image,
+		                               .client = g_str_hash(task->job->terms.client)}};
+
 		if ((*known && !worker_send(&d->worker, &drop, NULL)) ||
 		    !worker_send(&d->worker, &add, &plan->chain->fd))
 			return false;
