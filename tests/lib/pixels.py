@@ -36,8 +36,7 @@ def random_pixels(seed, width, height, bands, kind, alpha=False):
         if alpha:
             pixels[:, :, -1] = rng.random(shape[:2])
     else:
-        pixels = rng.integers(0, int(oracle.FULL_SCALE[kind]) + 1, shape).astype(
-            oracle.TYPES[kind])
+        pixels = rng.integers(0, int(oracle.FULL_SCALE[kind]) + 1, shape, oracle.TYPES[kind])
     if alpha:
         pixels[:, :, -1][rng.random(shape[:2]) < 0.2] = 0
         pixels[: height // 3, : width // 2, -1] = 0
