@@ -18,6 +18,12 @@ def cache(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def jpeg_programs(tmp_path_factory, cache):
+    """For services that are to have devices take JPEGs."""
+    service_module.share_jpeg(tmp_path_factory, cache)
+
+
+@pytest.fixture(scope="session")
 def launch(tmp_path_factory, cache):
     """launch(*options, environment={}) starts a service of its own, a context manager."""
     def launched(*options, environment=None):

@@ -205,24 +205,23 @@ def jpeg_requests(service):
             functools.partial(service.filter, pixels, filters, format="jpeg")]
 
 
+@pytest.mark.usefixtures("jpeg_programs")
 @pytest.mark.parametrize("faults", [
     JPEG_FAULTS[:1], pytest.param(JPEG_FAULTS[1:], marks=pytest.mark.slow)], ids=("one", "others"))
 def test_jpegs_fail(faulty, fault, faults):
     """After a failure, hang or loss within a tile with scans the codec worker does the image, with
-    tiles of pixels on the other GPU, and its bytes are right."""
-    with faulty(*TRIED_ALWAYS, "--canary-interval", "3600", **AS_GPU) as service:
+    tiles of pixels on the other device, and its bytes are right."""
+    with faulty(*TRIED_ALWAYS, "--canary-interval", "3600", "--jpeg-on-any", "yes") as service:
         def failed():
             return service.total("convolved_jpeg_sides_total", reason="failed")
 
-        def ready():
-            return all(d["jpeg"] for d in devices(service).values())
         with asking(service, requests=jpeg_requests(service), codec="gpu") as load:
             for function, action in faults:
                 known = failed()
 
                 def strikes(function=function, action=action, known=known):
                     """The call may have been one for pixels: then it strikes again."""
-                    service.compiled(ready, what="the programs for JPEG")
+                    service.compiled(service.takes_jpeg, what="the programs for JPEG")
                     break_one(service, load, fault, function, action)
                     return failed() > known
                 load.until(strikes, f"an image that {function} failed")

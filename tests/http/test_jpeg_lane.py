@@ -18,17 +18,13 @@ SIZES = [(64, 48), (33, 17), (17, 400), (400, 17), (257, 129), (640, 480)]
 BOTH, DECODED, ENCODED = "cpu0", "decode=cpu0, encode=cpu", "decode=cpu, encode=cpu0"
 
 
-def takes_jpeg(service):
-    return any(device["jpeg"] for device in service.get("/v1/devices").json()["devices"])
-
-
 @pytest.fixture(scope="module")
-def launch_lane(launch):
+def launch_lane(launch, jpeg_programs):
     """launch_lane(*options): a service whose device takes JPEGs; the programs for it are there."""
     @contextlib.contextmanager
     def launched(*options):
         with launch("--jpeg-on-any", "yes", *options, environment=ONE_DEVICE) as service:
-            service.compiled(lambda: takes_jpeg(service), what="the programs for JPEG")
+            service.compiled(service.takes_jpeg, what="the programs for JPEG")
             yield service
     return launched
 
@@ -234,7 +230,7 @@ def test_without(launch, options):
     with launch(*options, environment=ONE_DEVICE) as service:
         assert by(post(service, SMALL)) == "cpu"
         assert left(service, reason="device", side="decode") == 1
-        assert not takes_jpeg(service)
+        assert not service.takes_jpeg()
 
 
 @pytest.mark.slow

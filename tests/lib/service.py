@@ -666,6 +666,10 @@ class Service(Client):
         """Polls for what is there when programs have been compiled that no image waits for."""
         return poll(lambda: self.hurry() or condition(), seconds, what)
 
+    def takes_jpeg(self):
+        """Tells whether all devices have the programs for it."""
+        return all(device["jpeg"] for device in self.get("/v1/devices").json()["devices"])
+
     def stop(self, seconds=PATIENCE):
         """SIGTERM; returns the exit status."""
         self.process.send_signal(signal.SIGTERM)
@@ -715,22 +719,38 @@ class Service(Client):
             poll(lambda: all(worker.gone for worker in workers), what="the end of the workers")
 
 
+@contextlib.contextmanager
+def once(path):
+    """Tells the first of several parallel parts that it is the first; the others wait until it is done."""
+    with open(path, "a", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield not os.fstat(lock.fileno()).st_size  # its position is that when it was opened
+        lock.write("done\n")
+
+
 def shared_cache(tmp_path_factory):
     """Returns one cache directory for all services of a test run, perhaps one of several parallel
-    ones. The first part that asks has what every start needs compiled, while the others wait."""
+    ones. The first part that asks has what every start needs compiled."""
     directory = os.environ.get("TEST_CACHE") or tmp_path_factory.getbasetemp() / "cache"
     directory = pathlib.Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
-    with open(f"{directory}.lock", "a", encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not os.fstat(lock.fileno()).st_size:  # its position is that when it was opened
+    with once(f"{directory}.lock") as first:
+        if first:
             with Service(tmp_path_factory.mktemp("first"), directory) as service:
                 service.ask_all()
                 service.rest(programs=True)
             shutil.copytree(directory, general_programs(directory), dirs_exist_ok=True,
                             ignore=shutil.ignore_patterns("driver-*"))  # a driver's goes when it will
-            lock.write("filled\n")
     return directory
+
+
+def share_jpeg(tmp_path_factory, directory):
+    """Has the programs for JPEG compiled into the shared cache."""
+    with once(f"{directory}.jpeg") as first:
+        if first:
+            with Service(tmp_path_factory.mktemp("first"), directory, "--jpeg-on-any", "yes",
+                         environment=ONE_DEVICE) as service:
+                service.compiled(service.takes_jpeg, what="the programs for JPEG")
 
 
 def general_programs(directory):
