@@ -9,6 +9,7 @@ from PIL import Image, ImageCms
 import imagefiles
 import oracle
 from imagefiles import by_vips, read_vips, write_png, write_tiff
+from mutations import sizes
 from pixels import random_pixels, smooth
 from previews import PROFILE
 
@@ -71,6 +72,17 @@ def test_lab(service, name):
     assert np.abs(imagefiles.read_png(answer.body) / 257 - pixels).max() < off
     assert "icc_profile" not in imagefiles.read_pil(answer.body)[1].info
     assert service.identity(body).type == "image/tiff"
+
+
+@pytest.mark.parametrize("compression", ["raw", "tiff_adobe_deflate", "tiff_lzw", "packbits"])
+def test_longer_strips(service, compression):
+    """A strip may hold more rows than the picture has."""
+    pixels = random_pixels(1, 40, 30, 3, "u8")
+    pixels[-8:] = 7  # compressed in one piece
+    data = bytearray(imagefiles.written(imagefiles.pil(pixels), "tiff", compression=compression))
+    start, end, code = sizes(data)[1]
+    data[start:end] = struct.pack(code, len(pixels) - 1)
+    assert np.array_equal(service.identity(bytes(data), format="raw").pixels, pixels[:-1])
 
 
 def test_truncated(service):

@@ -12,8 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <libdeflate.h>
 #include <tiffio.h>
 #include <vips/vips.h>
+#include <zlib.h>
 
 #include "codec/formats/vips_reader.h"
 #include "codec/metadata/containers.h"
@@ -97,6 +99,21 @@ static TIFF *open_file(const uint8_t *at, size_t size)
 	if (!file)
 		g_free(s);
 	return file;
+}
+
+/* Replaces libdeflate's function for libtiff, which accepts a stream that is longer than its strip,
+ * though libdeflate then leaves the strip's last bytes unwritten. zlib writes them. */
+enum libdeflate_result libdeflate_zlib_decompress(struct libdeflate_decompressor *d, const void *in,
+                                                  size_t size, void *out, size_t room,
+                                                  size_t *written)
+{
+	const enum libdeflate_result result =
+	    libdeflate_zlib_decompress_ex(d, in, size, out, room, NULL, written);
+	uLongf there = room;
+
+	if (result == LIBDEFLATE_INSUFFICIENT_SPACE)
+		uncompress(out, &there, in, size);
+	return there == room ? result : LIBDEFLATE_BAD_DATA;
 }
 
 static uint16_t number(TIFF *file, uint32_t tag)
