@@ -5,9 +5,11 @@ A post has a name, DIGEST:KIND:SEED, from which it is made again: --only NAME.""
 import collections
 import concurrent.futures
 import contextlib
+import functools
 import hashlib
 import http.client
 import itertools
+import pathlib
 import random
 import re
 import struct
@@ -23,11 +25,12 @@ from PIL import Image, ImageOps
 from measure import measured, memory
 from mutations import MUTATIONS, format_of
 from packages import extract
+from reloads import reload
 from service import ONE_DEVICE, left_over, target_of
 from soak import BLOCKS, FLOORS, judge
 
-MOST = 16000000      # pixels of a file: processor time, and memory here, follow them
-OPTIONS = ("--codecs", "1", "--jpeg-on-any", "yes", "--verify-share", "0", "--max-pixels", str(MOST))
+MOST = 16000000, 64000000  # pixels of a file, and of those that wide() names: processor time, and memory here, follow them
+OPTIONS = ("--codecs", "1", "--jpeg-on-any", "yes", "--verify-share", "0", "--log-level", "notice")
 LANES = {"jpeg": ("cpu", "gpu")}
 EXPECTED = {200, 413, 415, 422}
 REFUSED = re.compile(r"send the image as the body|of \w+ a single picture is read")  # with 400
@@ -71,6 +74,11 @@ class Corpus:
                 donor = f"-{kin[(at * 7 + number) % len(kin)]}" if kind == "splice" else ""
                 found.append(f"{digest}:{kind}:{seed + number}{donor}")
         return found
+
+
+def wide(name):
+    """Whether a file may have more pixels than others: whole ones, and each eighth round."""
+    return int(name.split(":")[2].partition("-")[0]) % 8 == 0
 
 
 def wait_for_lane(service):
@@ -198,8 +206,15 @@ class Ledger:
             yield {"find": name, "lane": lane, "what": what}
 
 
+def limit(services, names):
+    """Lets them read as many pixels as these files may have."""
+    for service in services:
+        reload(service, f"max-pixels={MOST[wide(names[0])]}\n")
+
+
 def post_each(services, corpus, ledger, *orders):
-    """Posts files to each service in its order, to all at once; returns what they told."""
+    """Posts files of a round to each service in its order, to all at once; returns what they told."""
+    limit(services, orders[0])
     for service in services:
         wait_for_lane(service)
     with concurrent.futures.ThreadPoolExecutor(len(services)) as pool:
@@ -233,7 +248,7 @@ def by_pillow(path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         image = Image.open(path)
-        assert image.width * image.height <= MOST
+        assert image.width * image.height <= MOST[1]
         image.load()
         image = ImageOps.exif_transpose(image)
     clear = "transparency" in image.info
@@ -250,7 +265,7 @@ def by_libvips(path):
         subprocess.run(["prlimit", "--as=3000000000", "--cpu=20", "vips", "autorot", path, made.name], check=True,
                        capture_output=True)
         head = struct.unpack("<7i", made.read(32)[4:])
-        assert head[0] * head[1] <= MOST
+        assert head[0] * head[1] <= MOST[1]
         width, height, bands, kind = *head[:3], head[4]
         pixels = np.fromfile(made.name, ("u1", "i1", "u2", "i2", "u4", "i4", "f4", "c8", "f8")[kind],
                              width * height * bands, offset=64)
@@ -309,22 +324,34 @@ def beside(service, corpus, names):
             name.partition(":")[0] for name in found[:6])}
 
 
+@contextlib.contextmanager
+def pair(start):
+    """Two services; start(*options) makes one."""
+    with tempfile.NamedTemporaryFile(suffix=".conf") as file, contextlib.ExitStack() as stack:
+        services = [stack.enter_context(start(*OPTIONS, "--config", file.name, environment=ONE_DEVICE)) for _ in range(2)]
+        for service in services:
+            service.file = pathlib.Path(file.name)
+        yield services
+
+
 def corpus(options):
     """Every image of Debian's source packages of image libraries, whole and mutated, to two services
     with different histories, by every lane: no 5xx, no more than 5 s of processors for any post, no
     lost process but a codec worker, the same answer from both. It fails at any find; --only posts one
-    again. Packages are fetched once, into the user's cache directory."""
+    again. Packages are fetched once, into the user's cache directory. One that no mirror has is named,
+    and no find: that says nothing about the service."""
     files, ledger = {}, Ledger()
     for package in options.packages:
-        found = extract(package)
+        version, found = extract(package)
         files |= found
-        if not found and not options.only:
-            ledger.finds[package, None] = "cannot be fetched"
+        yield {"package": package, "version": version or "not fetched: no mirror has its archives", "files": len(found)}
+    if not files:
+        sys.exit("no package can be fetched")
     every = Corpus(files)
     names = [options.only] if options.only else every.names(0, options.seed)
-    with contextlib.ExitStack() as stack:
-        services = [stack.enter_context(measured(*OPTIONS, *options.service, environment=ONE_DEVICE)) for _ in range(2)]
+    with pair(functools.partial(measured, *options.service)) as services:
         if ":whole:" in names[0]:
+            limit(services, names)
             yield from beside(services[0], every, names)
         if options.only:
             told = post_each(services, every, ledger, names, names)

@@ -10,7 +10,6 @@ import corpus
 from imagefiles import pil, several, write_pnm, write_png, written
 from mutations import MUTATIONS, sizes
 from pixels import random_pixels, smooth
-from service import ONE_DEVICE
 from test_damaged import KINDS
 from test_damaged import written as by_kind
 
@@ -65,8 +64,8 @@ def test_sizes(service, format):
 @pytest.mark.slow
 def test_fixed_files(launch, files):
     ledger = corpus.Ledger()
-    with launch(*corpus.OPTIONS, environment=ONE_DEVICE) as first, launch(*corpus.OPTIONS, environment=ONE_DEVICE) as second:
-        for row in corpus.run((first, second), corpus.Corpus(files), POSTS, 1, ledger):
+    with corpus.pair(launch) as services:
+        for row in corpus.run(services, corpus.Corpus(files), POSTS, 1, ledger):
             print(row)
     assert not ledger.finds
     assert ledger.rows["jpeg"]["by device"]
