@@ -8,6 +8,7 @@ import contextlib
 import functools
 import hashlib
 import http.client
+import io
 import itertools
 import pathlib
 import random
@@ -247,7 +248,7 @@ def run(services, corpus, posts, seed, ledger, batch=400):
 def by_pillow(path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        image = Image.open(path)
+        image = Image.open(io.BytesIO(path.read_bytes()))  # by a file, Pillow closes descriptors of other threads after errors
         assert image.width * image.height <= MOST[1]
         image.load()
         image = ImageOps.exif_transpose(image)
