@@ -120,7 +120,7 @@ def opencv(options):
         for pixels, dtype, bands in PIXELS:
             images = random_images(options.side, dtype, bands)
             for name, chain, run, kinds in FILTERS:
-                if pixels in kinds and name in (options.filters or [name]):
+                if pixels in kinds and pixels in options.pixels.split(",") and name in (options.filters or [name]):
                     command = [BUILD / "convolved-bench", "-t", "cpu", "-W", str(options.side), "--pixels", pixels,
                                "--filter", chain.format(range=30 / 255), "-i", "10", "--warmup", "2", "--cache-dir",
                                cache]

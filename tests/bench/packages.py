@@ -45,7 +45,7 @@ def fetch(package):
         (PLACE / "sources.list").write_text("".join(suites.values()))
         subprocess.run([*apt, "update"], check=True)
     for name, suite in itertools.product(package.split("/"), suites):
-        shutil.rmtree(place, ignore_errors=True)  # of another suite, or a part
+        shutil.rmtree(place, ignore_errors=True)  # parts, or those that another suite has
         place.mkdir(parents=True)
         if not subprocess.run([*apt, "--download-only", "source", f"{name}/{suite}"], cwd=place, check=False,
                               stdout=subprocess.DEVNULL).returncode:

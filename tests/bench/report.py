@@ -1,17 +1,25 @@
-"""A page of figures of one commit: those of the README, and the size of the code."""
+"""A page of figures of one commit: speed, what was tried and survived, growth, exposure, sizes."""
 import argparse
+import ast
+import collections
 import datetime
+import fnmatch
 import importlib
+import json
 import os
 import pathlib
 import platform
 import re
 import shlex
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 from measure import CACHE, HERE, fastest, middle, photograph, turbo, turns
+from packages import PLACE
 from service import BUILD
 
 TOP = HERE.parents[1]
@@ -20,25 +28,42 @@ BYTES = {4096: 1_700_000, 1024: 220_000, 256: 24_000}
 
 
 def report(options):
-    """A page of figures, all of one commit.
+    """A page of figures, all of one commit, at most 15 minutes without a GPU.
 
-    The size of the code and of its tests; with --gpu, JPEGs and kernels on a GPU beside the
-    processor, NPP and OpenCV; JPEGs without a GPU beside OpenCV in Python. A library that is not
-    there has no figure.
+    The last table says how each section ended: one that lacks what it needs says so, and one that fails
+    makes the command fail.
 
-    On a host without a build, name the commands and the commit, and run this by a Python with
-    granian, starlette and cv2. With --kernels 'convolved-bench -t cpu' and -- --device cpu
-    --jpeg-on-any yes, --gpu takes the processor, which shows only that it works."""
+    On a host without a build, name the commands and the commit, and run this by a Python with granian,
+    starlette, cv2 and PIL. With --kernels 'convolved-bench -t cpu' and -- --device cpu --jpeg-on-any yes, --gpu
+    takes the processor, which shows only that it works."""
+    wanted = [name for name in SECTIONS if any(fnmatch.fnmatch(name, one) for one in options.rows.split(","))
+              and (name != "gpu" or options.gpu)]
+    if not wanted:
+        sys.exit(f"no such sections; there are {', '.join(SECTIONS)}")
+    usable = len(os.sched_getaffinity(0))
+    options.cores = ",".join(count for count in options.cores.split(",") if int(count) <= usable) or str(usable)
     yield about(options)
-    failed = False
-    for section in (code, *([gpu] if options.gpu else []), *([host] if options.rows else [])):
-        try:
-            yield from section(options)
-        except (AssertionError, ImportError, OSError, subprocess.SubprocessError, SystemExit) as problem:
-            print(f"{section.__name__}: {problem}", file=sys.stderr, flush=True)
-            failed = True  # the others can do without it
-    if failed:
-        sys.exit("sections are missing")
+    ended = []
+    for name in wanted:
+        begun = time.monotonic()
+        how, rows = done(name, options)
+        yield from rows
+        ended.append({"section": name, "has": SECTIONS[name].about, "seconds": time.monotonic() - begun, "ended": how})
+    yield from ended
+    if any(one["ended"].startswith("FAILED") for one in ended):
+        sys.exit("sections have failed")
+
+
+def about(options):
+    commit = options.commit or output("git", "describe", "--always", "--dirty")
+    if not commit:
+        sys.exit("report: there is no git to ask for the commit; name it by --commit")
+    device, _, driver = output("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader",
+                               "--id=0").partition(", ")
+    return {"commit": commit, "date": datetime.date.today().isoformat(),
+            "processor": first(r"^model name\s*: (.+)", pathlib.Path("/proc/cpuinfo").read_text(), str),
+            "cores": len(os.sched_getaffinity(0)), "GPU": device or None, "driver": driver or None,
+            "system": f"{platform.freedesktop_os_release()['PRETTY_NAME']}, {platform.release()}"}
 
 
 def output(*command):
@@ -55,36 +80,164 @@ def first(pattern, text, kind=float):
     return found and kind(found[1])
 
 
-def about(options):
-    commit = options.commit or output("git", "describe", "--always", "--dirty")
-    if not commit:
-        sys.exit("report: there is no git to ask for the commit; name it by --commit")
-    device, _, driver = output("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader",
-                               "--id=0").partition(", ")
-    return {"commit": commit, "date": datetime.date.today().isoformat(),
-            "processor": first(r"^model name\s*: (.+)", pathlib.Path("/proc/cpuinfo").read_text(), str),
-            "cores": len(os.sched_getaffinity(0)), "GPU": device or None, "driver": driver or None,
-            "system": f"{platform.freedesktop_os_release()['PRETTY_NAME']}, {platform.release()}"}
+# Sections -----------------------------------------------------------------------------------------
+
+def done(name, options):
+    """Returns how a section ended, and its rows."""
+    section = SECTIONS[name]
+    missing = [need for need in section.needs if not (shutil.which(need) or pathlib.Path(TOP, need).exists())]
+    if missing:
+        return f"cannot run here: there is no {', '.join(missing)}", []
+    print(f"{name}: {section.about}", file=sys.stderr, flush=True)
+    words = [word for one in section.command for word in (
+        options.service if one == "{service}" else [str(one).format(**vars(options))])]
+    with tempfile.TemporaryFile("w+") as told, tempfile.TemporaryFile("w+") as said:
+        process = subprocess.Popen(words, cwd=TOP, stdout=told, stderr=said, start_new_session=True, env={
+            name: value for name, value in os.environ.items() if name != "CONVOLVED_CASE"})
+        try:
+            status = process.wait(section.limit)
+        except subprocess.TimeoutExpired:
+            status = None
+        finally:
+            end(process)
+        texts = [file.seek(0) or file.read() for file in (told, said)]
+    try:
+        rows = list(section.reader(*texts))
+    except (AssertionError, ValueError, KeyError, IndexError) as problem:
+        rows, status = [], status or f"without figures ({problem!r})"
+    if status == 0:
+        return "well", rows
+    sys.stderr.write("".join(texts)[-4000:])
+    last = (texts[1].strip() or texts[0].strip()).rpartition("\n")[2]
+    return f"FAILED: {f'not within {section.limit} s' if status is None else f'{status}: {last}'}", rows
 
 
-# Code ---------------------------------------------------------------------------------------------
+def end(process):
+    """Ends it and what it has started, services too."""
+    for number in signal.SIGTERM, signal.SIGKILL:
+        try:
+            os.killpg(process.pid, number)
+            process.wait(60)
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            continue
 
-def code(_options):
-    """Its size, and that of its tests. Hosts without a checkout or a build have no figures."""
-    for name in "daemon", "kernels", "client", "tests":
-        texts = [text for path in output("git", "ls-files", "-z", name).split("\0") if path
-                 if b"\0" not in (text := (TOP / path).read_bytes())]
-        yield {"code": f"{name}/", "files": len(texts) or None, "lines": sum(text.count(b"\n") for text in texts) or None}
-    collected = output("/usr/bin/python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--collect-only", "tests/http")
-    exposure = output("systemd-analyze", "security", "--offline=yes", BUILD / "convolved.service")
-    yield {"also": "cases of tests by HTTP", "number": first(r"^(\d+) tests collected", collected, int)}
-    yield {"also": "fuzzers", "number": len([*TOP.glob("tests/fuzz/*.c")]) or None}
-    yield {"also": "exposure by systemd-analyze", "number": first(r"exposure level.*: ([\d.]+)", exposure)}
+
+def case(name, *arguments):
+    """Returns the command of a case of run.py. {OPTION}: this option of the report."""
+    return sys.executable, HERE / "run.py", name, *arguments, "--json", "-"
+
+
+def tests(*arguments):
+    return "/usr/bin/python3", "-m", "pytest", "-q", "-rP", "-p", "no:cacheprovider", *arguments
+
+
+def figures(told):
+    """Returns the rows of a case, which are behind all else that it printed."""
+    return json.loads(told[told.rindex("\n[") + 1 if "\n[" in told else 0:])
+
+
+def rows(told, _said):
+    return figures(told)
+
+
+def sizes(told, _said):
+    paths = [path for path in told.split("\0") if path]
+    texts = {path: text for path in paths if b"\0" not in (text := (TOP / path).read_bytes())}
+    for name, begin, end in (("daemon", "daemon/", ""), ("its headers", "daemon/", ".h"), ("kernels", "kernels/", ""),
+                             ("client", "client/", ""), ("tests", "tests/", "")):
+        those = [text for path, text in texts.items() if path.startswith(begin) and path.endswith(end)]
+        yield {"code": name, "files": len(those), "lines": sum(text.count(b"\n") for text in those)}
+
+
+def exposure(told, _said):
+    yield {"exposure of": "convolved.service", "by systemd-analyze, of 10": first(r"exposure level.*: ([\d.]+)", told)}
+
+
+def speed(told, _said):
+    for row in figures(told):
+        if "row" in row:
+            yield {"row": row["row"], **{key: row[key] for key in (
+                "cores", "requests/s", "OpenCV", "by rate", "by processor", "p50 ms", "p99 ms", "of libjpeg-turbo")}}
+
+
+def faults(told, _said):
+    survived = sum(map(int, re.findall(r"^(\d+) faults$", told, re.M)))
+    yield {"faults survived": survived, "tests": first(r"^(\d+) passed", told, int),
+           "failed": first(r"\b(\d+) failed", told, int) or 0}
+
+
+def files(told, _said):
+    """By real files, or by generated ones: a test, which prints the same rows."""
+    found = figures(told) if told.rstrip().endswith("]") else [
+        ast.literal_eval(line) for line in re.findall(r"^{'(?:format|find|lost)':.*}$", told, re.M)]
+    every, = (row for row in found if row.get("format") == "all" and "posts" in row)
+    yield {"files": every["whole"], "mutated": every["mutated"], "posts": every["posts"], "statuses": every["statuses"],
+           "worst s": every["worst s"], "workers lost": every["workers lost"], "finds": sum("find" in row for row in found)}
+
+
+def cases(told, _said):
+    yield {"tests by HTTP": first(r"^(\d+) tests collected", told, int)}
+
+
+def fuzzed(told, said):
+    runs = list(map(int, re.findall(r"^stat::number_of_executed_units: *(\d+)", told + said, re.M)))
+    ledger = TOP / "tests/fuzz/LEDGER.md"
+    yield {"fuzzers": len(runs), "executions now": sum(runs), "in tests/fuzz/LEDGER.md": sum(
+        int(number.replace(",", "")) for number in re.findall(r"^\| [\w`]+ \| *([\d,]+) \|", ledger.read_text(), re.M)
+    ) if ledger.exists() else None}
+
+
+def leaks(told, _said):
+    found = figures(told)
+    each, = (row["minutes"] / row["requests"] * 1e6 for row in found if "minutes" in row)
+    for row in found:
+        if row.get("measure") == "pss MB":
+            yield {"memory of": row["of"], "MB": row["last"], "bytes a request": row["a minute"] * each,
+                   "± error": row["± error"] * each, "grows": row["grows"]}
+
+
+# about; the command; seconds that it may take; reader(output, error output), which yields rows; programs and
+# files that it needs
+Section = collections.namedtuple("Section", "about command limit reader needs", defaults=((),))
+SECTIONS = {
+    "code": Section("lines of the programs and their tests", (
+        "git", "ls-files", "-z", "daemon", "kernels", "client", "tests"), 20, sizes, ("git", ".git")),
+    "exposure": Section("what the unit may do", (
+        "systemd-analyze", "security", "--offline=yes", BUILD / "convolved.service"), 20, exposure, ("systemd-analyze",)),
+    "peers": Section("JPEGs beside OpenCV in Python and libjpeg-turbo, by the processor", case(
+        "peers", "--rows", "gaussian-jpeg-*", "--cores", "{cores}", "--rounds", "{rounds}", "--seconds", "{seconds}",
+        "--connections", "{connections}", "--program", "{program}", "--wrk", "{wrk}", "--turbo", "{turbo}") + (
+            "--", "--device", "cpu"), 300, speed),
+    "kernels": Section("kernels beside OpenCV, by the processor", case(
+        "opencv", "gaussian 5x5", "sobel", "median 3x3", "--pixels", "u8", "--side", "2048", "--rounds", "{rounds}"), 150, rows, (
+            BUILD / "convolved-bench",)),
+    "load": Section("goodput and latency up to three times the capacity", case("load", "--rounds", "1"), 90, rows, (
+        BUILD / "convolved",)),
+    "faults": Section("OpenCL calls that fail, signals to workers, under load", (
+        "env", "CONVOLVED_FAULT_STRIKES=8", f"TEST_CACHE={BUILD}/test-cache", *tests(
+            "tests/fault/test_layer.py::test_struck_again_and_again", "tests/fault/test_layer.py::test_calls_fail[one each]")),
+        240, faults, (BUILD / "fault_layer.so",)),
+    "files": Section("real and damaged files", case("corpus", "--packages", "libpng1.6", "tiff", "--posts", "2500"), 150,
+                     files, (BUILD / "convolved",)) if (PLACE / "tiff.files").exists() else Section(
+        "generated and damaged files", tests("tests/http/test_corpus.py::test_fixed_files"), 150, files, (
+            BUILD / "convolved",)),
+    "cases": Section("tests by HTTP", tests("--collect-only", "tests/http"), 60, cases, (BUILD / "Makefile",)),
+    "api": Section("requests by schemathesis, a generated client", case("api", "20"), 120, rows, (BUILD / "Makefile",)),
+    "fuzz": Section("parsers of what comes from outside, by libFuzzer", ("./dev", "fuzz", "2"), 300, fuzzed, (
+        "clang", BUILD / "Makefile")),
+    "leaks": Section("memory by request under a mix of requests", case("soak", "0.7"), 200, leaks, (BUILD / "convolved",)),
+    "gpu": Section("JPEGs and kernels on a GPU", case(
+        "gpu", *(word for name in ("sides", "side", "rounds", "seconds", "connections", "streams", "files", "program",
+                                   "wrk", "turbo", "engine", "kernels") for word in (f"--{name}", f"{{{name}}}"))) + (
+            "--", "{service}"), 600, rows),
+}
 
 
 # With a GPU ---------------------------------------------------------------------------------------
 
 def gpu(options):
+    """JPEGs by a GPU, with and without HTTP, beside the processor; kernels beside NPP and OpenCV. A library that
+    is not there has no figure."""
     with tempfile.TemporaryDirectory(prefix="convolved-bench-") as name:
         directory = pathlib.Path(name)
         files = [file_of(pathlib.Path(options.files or name), int(side)) for side in options.sides.split(",")]
@@ -159,15 +312,3 @@ def by_kernel(name, chain, variants, other, directory, options):
         who, theirs = None, None
     return beside(f"kernel, {name}", "ms", f"{options.side}x{options.side} gray bytes", ours["median_seconds"] * 1e3,
                   theirs, who)
-
-
-# Without a GPU ------------------------------------------------------------------------------------
-
-def host(options):
-    """The processor alone, also where there is a GPU."""
-    from peers import peers
-
-    usable = len(os.sched_getaffinity(0))
-    counts = [count for count in options.cores.split(",") if int(count) <= usable] or [str(usable)]
-    yield from peers(argparse.Namespace(**{
-        **vars(options), "cores": ",".join(counts), "service": ["--device", "cpu"]}))

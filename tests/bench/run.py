@@ -45,6 +45,9 @@ PACKAGES = "python3-numpy python3-pil python3-scipy wrk"
 # Source packages; the first name of those with a slash between that a release has.
 CORPUS = ("pillow libpng1.6 tiff libwebp gdk-pixbuf vips imagemagick graphicsmagick openjpeg2 libheif libavif exiv2 "
           "golang-1.19/golang-1.24 qtimageformats-opensource-src")
+GPU = {"sides": "4096,1024,256", "side": 8192, "rounds": 3, "seconds": 3, "connections": 32, "streams": 64, "files": "",
+       **PROGRAMS, "turbo": str(BUILD / "bench_jpeg"), "engine": str(BUILD / "bench_engine"),
+       "kernels": f"{BUILD / 'convolved-bench'} -t gpu -d 0"}
 CASES = {
     "service": Case(
         "a large image beside libvips, small ones, first answers, memory at rest", "whole.whole",
@@ -78,16 +81,16 @@ CASES = {
         packages="python3-venv", programs=("bench_jpeg",), wheels="granian starlette opencv-python-headless",
         inside=True),
     "report": Case(
-        "a page of figures of one commit: those of the README, and the size of the code", "report.report",
-        {"commit": "", "gpu": False, "rows": "gaussian-jpeg-*", "cores": "2,4,8,16", "sides": "4096,1024,256",
-         "side": 8192, "rounds": 3, "seconds": 3, "connections": 32, "streams": 64, "files": "", **PROGRAMS,
-         "turbo": str(BUILD / "bench_jpeg"), "engine": str(BUILD / "bench_engine"),
-         "kernels": f"{BUILD / 'convolved-bench'} -t gpu -d 0"},
-        packages="python3-venv python3-pytest systemd", programs=("bench_jpeg", "bench_engine"),
-        wheels="granian starlette opencv-python-headless pillow", inside=True),
+        "a page of figures of one commit: speed, what was tried and survived, growth, exposure, sizes", "report.report",
+        {"commit": "", "gpu": False, "rows": "*", "cores": "2,4,8,16", **GPU},
+        packages="python3-pytest systemd git clang", programs=("fault_layer.so",)),
+    "gpu": Case(
+        "JPEGs and kernels on a GPU beside the processor, NPP and OpenCV; a part of report", "report.gpu", GPU,
+        packages="python3-venv", programs=("bench_jpeg", "bench_engine"), wheels="opencv-python-headless pillow",
+        inside=True),
     "opencv": Case(
         "kernels compared with OpenCV on this machine's CPU", "opencv.opencv",
-        {"FILTERS": [], "side": 4096, "rounds": 5}, packages="python3-venv", wheels="opencv-python-headless numpy",
+        {"FILTERS": [], "pixels": "u8,u8x3,u8x4,f32", "side": 4096, "rounds": 5}, packages="python3-venv", wheels="opencv-python-headless numpy",
         # A result lies where an earlier one was, so its pages are mapped already.
         inside=True, environment={"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}),
     "kernels": Case("time and check every variant of every kernel",
@@ -131,9 +134,9 @@ HELP = {
     "commit": "if there is no git to ask", "gpu": "also with a GPU", "streams": "JPEGs in flight without HTTP",
     "sides": "of JPEGs with a GPU, the first one without HTTP, too",
     "files": "directory with SIDE.jpg of these; those missing are made and kept; '': make all anew",
-    "rows": "patterns of rows, with commas between",
+    "rows": "patterns of rows, with commas between; report: of sections",
     "cores": "numbers of cores, with commas between; report: those that there are",
-    "posts": "about so many", "packages": "source packages, other names of one with slashes between",
+    "pixels": "their kinds, with commas between", "posts": "about so many", "packages": "source packages, other names of one with slashes between",
     "seed": "of the mutations", "only": "post this one, DIGEST:KIND:SEED",
     "output": "file of the figure", "draw": "from such a file of --json, without simulating",
 }

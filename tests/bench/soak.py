@@ -219,7 +219,7 @@ def run(service, minutes, every, quiet=10):
             yield {"of": what, "measure": f"{kind} MB" if unit < 1 else kind, "first": s.first * unit,
                    "last": s.last * unit, "a minute": s.slope * unit, "± error": s.error * unit,
                    "grows": "yes" if s.grows else ""}
-    yield {"requests": sum(asked.values()), "of them": dict(sorted(asked.items()))}
+    yield {"requests": sum(asked.values()), "minutes": minutes, "of them": dict(sorted(asked.items()))}
     metrics = service.rest()
     wrong += [f"{gauge} is not zero at rest"
               for gauge in ("stored_jobs", "stored_bytes", "spools", "spool_memory_bytes")

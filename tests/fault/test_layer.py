@@ -180,6 +180,7 @@ def sweep(faulty, fault, cases, **environment):
                 break_one(service, load, fault, function, action)
         assert "sent an invalid" not in service.said
         assert len(devices(service)) == 2
+    print(f"{len(cases)} faults")  # for ./dev report
 
 
 @every(CALLED)
@@ -306,15 +307,18 @@ def ask(service, image, filters, kind):
 
 
 def strike(service, number):
-    """A signal for the device's worker and for one of the codec workers, if they live."""
+    """Sends a signal to the device's worker and to one of the codec workers, if they live; returns how many."""
+    sent = 0
     for kind, signals in SIGNALS.items():
         for worker in service.workers(kind)[:1]:
             what = signals[number % len(signals)]
             with contextlib.suppress(ProcessLookupError):
                 worker.kill(what)
+                sent += 1
                 if what == signal.SIGABRT:  # LLVM's handler, in PoCL, takes the first for itself
                     time.sleep(0.05)
                     worker.kill(what)
+    return sent
 
 
 @pytest.mark.slow
@@ -329,11 +333,11 @@ def test_struck_again_and_again(launch, fault):
             files_and_filters(), ("plain", "plain", "plain", "batch", "async"))]
         with Load(requests, 8, {(503, "no-device")}) as load:
             fault.arm("clCreateContext 1 late keep")
-            strikes = []
+            strikes, sent = [], 0
             for number in range(STRIKES):
                 time.sleep(EVERY_S)
                 strikes.append(time.monotonic())
-                strike(service, number)
+                sent += strike(service, number)
             time.sleep(QUIET_S)
             load.more(20)
         refused = [at for _, at, status in load.answers if status == 503]
@@ -342,6 +346,7 @@ def test_struck_again_and_again(launch, fault):
             assert not late, f"{len(late)} × 503, the last {max(late):.1f} s after a strike"
         assert len(refused) <= SHARE * load.done, (load.refused, load.done)
         poll(lambda: service.total("convolved_device_up") == 1, 60, "the device")
+    print(f"{sent} faults")
 
 
 # Wrong pixels -------------------------------------------------------------------------------------
