@@ -8,35 +8,30 @@ import contextlib
 import functools
 import hashlib
 import http.client
-import io
 import itertools
 import pathlib
 import random
 import re
-import struct
-import subprocess
 import sys
 import tempfile
-import warnings
 import zlib
 
-import numpy as np
-from PIL import Image, ImageOps
-
+import beside
 from measure import measured, memory
 from mutations import MUTATIONS, format_of
 from packages import extract
 from reloads import reload
 from service import ONE_DEVICE, left_over, target_of
-from soak import BLOCKS, FLOORS, judge
+from soak import BLOCKS, judge
 
-MOST = 16000000, 64000000  # pixels of a file, and of those that wide() names: processor time, and memory here, follow them
+MOST = 16000000, beside.MOST  # pixels of a file, and of those that wide() names: processor time, and memory here, follow them
 OPTIONS = ("--codecs", "1", "--jpeg-on-any", "yes", "--verify-share", "0", "--log-level", "notice")
 LANES = {"jpeg": ("cpu", "gpu")}
 EXPECTED = {200, 413, 415, 422}
 REFUSED = re.compile(r"send the image as the body|of \w+ a single picture is read")  # with 400
 SECONDS = 5.0        # processor time for one post
 SHARE = 40e6         # bytes and samples of a file that all its mutations may come to
+FLOORS = {"pss": 64e6, "fds": 2}  # memory: two codec workers keep 50 to 230 MB, as their latest pictures will have it
 PIXELS = [("convolve", {"kernel": "1"})], {"format": "raw"}
 # Mutated files are asked for in one of these ways.
 WAYS = PIXELS, PIXELS, (PIXELS[0], {"format": "raw", "pages": "all"}), ([("gaussian", {"sigma": 1.1})], {})
@@ -82,18 +77,18 @@ def wide(name):
     return int(name.split(":")[2].partition("-")[0]) % 8 == 0
 
 
-def wait_for_lane(service):
-    """Waits until its device decodes JPEGs."""
-    service.compiled(lambda: service.get("/v1/devices").json()["devices"][0]["jpeg"], what="the programs for JPEG")
-
-
 Told = collections.namedtuple("Told", "status answer seconds lost device")
 
 
+def processes(service):
+    """Yields (kind, process)."""
+    for process in service.processes():
+        yield "front" if process.pid == service.process.pid else process.name.removeprefix("convolved-"), process
+
+
 def busy(service):
-    """Returns {(name, process id): seconds of processors}."""
-    return {(process.name.removeprefix("convolved-") if process.pid != service.process.pid else "front", process.pid):
-            process.busy for process in service.processes()}
+    """Returns {(kind, process id): seconds of processors}."""
+    return {(kind, process.pid): process.busy for kind, process in processes(service)}
 
 
 def post(service, name, body, lane):
@@ -116,7 +111,7 @@ def ask(service, corpus, names):
         for lane in LANES.get(corpus.format(name), (None,)):
             status, text, answer = post(service, name, body, lane)
             after = busy(service)
-            gone = [f"{kind} {pid}" for kind, pid in before if (kind, pid) not in after]
+            gone = [process for process in before if process not in after]
             spent = sum(seconds - before.get(process, 0) for process, seconds in after.items())
             told[name, lane] = Told(status, text, spent, gone, bool(answer) and "cpu0" in answer.headers.get("X-Codec", ""))
             before = after
@@ -126,18 +121,10 @@ def ask(service, corpus, names):
     return told
 
 
-def reason(service, process):
-    """Returns the log's reason for the end of "KIND PID"."""
-    kind, pid = process.split()
-    found = re.search(rf"\(pid {pid}\) has ended: (.*)", service.said)
-    return f"{kind}: {found[1] if found else 'for no reason in the log'}"
-
-
 def sample(service):
     """Returns {(kind of process, measure): value}."""
     seen = collections.Counter()
-    for process in service.processes():
-        kind = "front" if process.pid == service.process.pid else process.name.removeprefix("convolved-")
+    for kind, process in processes(service):
         seen.update({(kind, "pss"): memory(process), (kind, "fds"): len(process.descriptors)})
     return seen
 
@@ -159,8 +146,9 @@ class Ledger:
             row["by device"] += one.device
             row["worst s"], row["worst"] = max((row["worst s"], row["worst"]), (one.seconds, name))
             self.posts += 1
-            for process in one.lost:
-                why = reason(service, process)
+            for kind, pid in one.lost:
+                found = re.search(rf"\(pid {pid}\) has ended: (.*)", service.said)
+                why = f"{kind}: {found[1] if found else 'for no reason in the log'}"
                 self.lost[why].append(name)
                 row["workers lost"] += 1
                 if not why.startswith("codec"):
@@ -181,7 +169,7 @@ class Ledger:
                 self.finds.setdefault((name, lane), f"unlike: {right[:2]} and {one[:2]}")
 
     def grown(self, samples):
-        """Whether anything grows in the second half of the run."""
+        """Yields what grows in the second half of the run."""
         most = {what: max(seen.get(what, 0) for _, seen in samples) for what in samples[-1][1]}
         samples = samples[len(samples) // 2:]
         if len(samples) < 2 * BLOCKS:
@@ -207,17 +195,16 @@ class Ledger:
             yield {"find": name, "lane": lane, "what": what}
 
 
-def limit(services, names):
-    """Lets them read as many pixels as these files may have."""
+def prepare(services, names):
+    """Lets them read as many pixels as these files of a round may have, and waits until their devices decode JPEGs."""
     for service in services:
         reload(service, f"max-pixels={MOST[wide(names[0])]}\n")
+        service.compiled(lambda: service.get("/v1/devices").json()["devices"][0]["jpeg"], what="the programs for JPEG")
 
 
 def post_each(services, corpus, ledger, *orders):
     """Posts files of a round to each service in its order, to all at once; returns what they told."""
-    limit(services, orders[0])
-    for service in services:
-        wait_for_lane(service)
+    prepare(services, orders[0])
     with concurrent.futures.ThreadPoolExecutor(len(services)) as pool:
         told = list(pool.map(ask, services, [corpus] * len(services), orders))
     for service, one in zip(services, told):
@@ -241,88 +228,6 @@ def run(services, corpus, posts, seed, ledger, batch=400):
             ledger.finds["at rest", service.port] = str(left)
     yield from ledger.grown(samples)
     yield from ledger.table()
-
-
-# Beside others ------------------------------------------------------------------------------------
-
-def by_pillow(path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        image = Image.open(io.BytesIO(path.read_bytes()))  # by a file, Pillow closes descriptors of other threads after errors
-        assert image.width * image.height <= MOST[1]
-        image.load()
-        image = ImageOps.exif_transpose(image)
-    clear = "transparency" in image.info
-    if image.mode in ("1", "P", "PA", "YCbCr", "LAB", "HSV", "RGBX", "La", "RGBa") or clear and image.mode in ("L", "RGB"):
-        image = image.convert("RGBA" if clear or image.mode[-1] in "Aa" else "L" if image.mode == "1" else "RGB")
-    pixels = np.asarray(image)
-    if pixels.dtype == np.int32:
-        pixels = pixels.astype(np.uint16)
-    return pixels.reshape(*pixels.shape[:2], -1)
-
-
-def by_libvips(path):
-    with tempfile.NamedTemporaryFile(suffix=".v") as made:
-        subprocess.run(["prlimit", "--as=3000000000", "--cpu=20", "vips", "autorot", path, made.name], check=True,
-                       capture_output=True)
-        head = struct.unpack("<7i", made.read(32)[4:])
-        assert head[0] * head[1] <= MOST[1]
-        width, height, bands, kind = *head[:3], head[4]
-        pixels = np.fromfile(made.name, ("u1", "i1", "u2", "i2", "u4", "i4", "f4", "c8", "f8")[kind],
-                             width * height * bands, offset=64)
-    return pixels.reshape(height, width, bands)
-
-
-def spread(pixels):
-    """Returns RGBA, of 255; what is not seen has no colour."""
-    scale = {"u": 255 / np.iinfo(pixels.dtype).max} if pixels.dtype.kind == "u" else {}
-    pixels = pixels.astype(np.float32) * scale.get("u", 255)
-    if pixels.shape[2] < 3:
-        pixels = np.concatenate([pixels[:, :, :1]] * 3 + [pixels[:, :, 1:]], axis=2)
-    if pixels.shape[2] == 3:
-        pixels = np.concatenate([pixels, np.full_like(pixels[:, :, :1], 255)], axis=2)
-    return np.where(pixels[:, :, 3:4] == 0, 0, pixels)
-
-
-def verdict(answer, decode, path):
-    """Says how another decoder's picture differs from this answer."""
-    try:
-        theirs = decode(path)
-    except Exception:
-        theirs = None
-    if answer.status != 200:
-        said = re.sub(r"\d+", "N", answer.problem["detail"])[:90]
-        return "both refuse" if theirs is None else f"only they read it ({answer.status}): {said}"
-    if theirs is None:
-        return "only we read it"
-    ours = answer.pixels
-    if ours.shape[:2] != theirs.shape[:2]:
-        return "other size"
-    off = 0
-    for row in range(0, len(ours), 64):
-        one, other = spread(ours[row:row + 64]), spread(theirs[row:row + 64])
-        if one.shape != other.shape:
-            return "other bands"
-        off = max(off, np.nanmax(np.abs(one - other), initial=0))
-    return "the same" if off < 0.51 else "off by 1 or 2" if off < 2.51 else "differs"
-
-
-def beside(service, corpus, names):
-    """Yields how whole files are decoded beside Pillow and libvips, by kind of difference."""
-    def judged(name):
-        answer = service.post(target_of(PIXELS[0], **PIXELS[1]), corpus.body(name))
-        path = corpus.files[name.partition(":")[0]]
-        return [(corpus.format(name), who, verdict(answer, decode, path))
-                for who, decode in (("Pillow", by_pillow), ("libvips", by_libvips))]
-    names = [name for name in names if corpus.format(name) != "other"]
-    classes = collections.defaultdict(list)
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        for name, every in zip(names, pool.map(judged, names)):
-            for one in every:
-                classes[one].append(name)
-    for (kind, who, what), found in sorted(classes.items()):
-        yield {"format": kind, "beside": who, "verdict": what, "count": len(found), "such as": " ".join(
-            name.partition(":")[0] for name in found[:6])}
 
 
 @contextlib.contextmanager
@@ -352,8 +257,8 @@ def corpus(options):
     names = [options.only] if options.only else every.names(0, options.seed)
     with pair(functools.partial(measured, *options.service)) as services:
         if ":whole:" in names[0]:
-            limit(services, names)
-            yield from beside(services[0], every, names)
+            prepare(services, names)
+            yield from beside.beside(services[0], target_of(PIXELS[0], **PIXELS[1]), every, names)
         if options.only:
             told = post_each(services, every, ledger, names, names)
             yield from ({"name": name, "lane": lane, **one._asdict()} for every in told for (name, lane), one in every.items())
