@@ -85,31 +85,34 @@ def first(pattern, text, kind=float):
 def done(name, options):
     """Returns how a section ended, and its rows."""
     section = SECTIONS[name]
-    missing = [need for need in section.needs if not (shutil.which(need) or pathlib.Path(TOP, need).exists())]
+    missing = [pathlib.Path(need).name for need in section.needs
+               if not (shutil.which(need) or pathlib.Path(TOP, need).exists())]
     if missing:
         return f"cannot run here: there is no {', '.join(missing)}", []
     print(f"{name}: {section.about}", file=sys.stderr, flush=True)
     words = [word for one in section.command for word in (
         options.service if one == "{service}" else [str(one).format(**vars(options))])]
     with tempfile.TemporaryFile("w+") as told, tempfile.TemporaryFile("w+") as said:
-        process = subprocess.Popen(words, cwd=TOP, stdout=told, stderr=said, start_new_session=True, env={
-            name: value for name, value in os.environ.items() if name != "CONVOLVED_CASE"})
+        process = subprocess.Popen(words, cwd=TOP, stdout=told, stderr=said, start_new_session=True)
         try:
             status = process.wait(section.limit)
+            wrong = f"{status}: " if status else ""
         except subprocess.TimeoutExpired:
-            status = None
+            wrong = f"not within {section.limit} s"
         finally:
             end(process)
         texts = [file.seek(0) or file.read() for file in (told, said)]
+    if wrong.endswith(": "):
+        wrong += "".join(texts).strip().rpartition("\n")[2]
+    rows = []
     try:
         rows = list(section.reader(*texts))
     except (AssertionError, ValueError, KeyError, IndexError) as problem:
-        rows, status = [], status or f"without figures ({problem!r})"
-    if status == 0:
+        wrong = wrong or f"without figures ({problem!r})"
+    if not wrong:
         return "well", rows
     sys.stderr.write("".join(texts)[-4000:])
-    last = (texts[1].strip() or texts[0].strip()).rpartition("\n")[2]
-    return f"FAILED: {f'not within {section.limit} s' if status is None else f'{status}: {last}'}", rows
+    return f"FAILED: {wrong}", rows
 
 
 def end(process):

@@ -8,12 +8,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import types
 from xml.etree import ElementTree
 
 import numpy
 import pytest
 from PIL import Image
 
+import report
 from service import BUILD, ONE_DEVICE, REPOSITORY, poll
 
 NUMBER = r"[1-9][\d.]*"
@@ -315,22 +317,41 @@ def test_codec_alone(tmp_path):
 
 
 def test_report(home, tmp_path):
-    """It names its commit, and counts the code and its tests. It fails if it lacks a section, and
-    says the rest."""
+    """It names its commit, and says how each section ended. It fails if one of them does."""
     file = tmp_path / "report.json"
-    text = case(home, "report --commit 1a2b3c4 --rows nothing --json", file, status=1)
+    text = case(home, "report --commit 1a2b3c4 --rows code,exposure,cases,peers --program none --json", file, status=1)
     about, *others = json.loads(file.read_text())
     assert about["commit"] == "1a2b3c4" and about["cores"] > 0 and re.search(r"^\| 1a2b3c4 \| 20\d\d-", text, re.M)
-    assert [row.get("code", row.get("also")) for row in others] == [
-        "daemon/", "kernels/", "client/", "tests/", "cases of tests by HTTP", "fuzzers", "exposure by systemd-analyze"]
-    assert all(row.get("lines", row.get("number")) > 0 for row in others)
+    assert [row["code"] for row in others if "code" in row] == ["daemon", "its headers", "kernels", "client", "tests"]
+    assert all(row["files"] < row["lines"] for row in others if "code" in row)
+    assert [row["tests by HTTP"] > 3000 for row in others if "tests by HTTP" in row] == [True]
+    assert [0 < row["by systemd-analyze, of 10"] < 10 for row in others if "exposure of" in row] == [True]
+    assert [(row["section"], row["ended"][:6]) for row in others if "section" in row] == [
+        ("code", "well"), ("exposure", "well"), ("peers", "FAILED"), ("cases", "well")]
+
+
+def test_report_without_a_build(home, tmp_path):
+    """What cannot be measured there is said to lack something, and is no failure."""
+    text = run(sys.executable, REPOSITORY / "tests/bench/run.py", "report", "--commit", "a", "--rows", "faults,load",
+               CONVOLVED_BUILD=tmp_path, CONVOLVED_CASE="prepared")[0]
+    assert len(re.findall(r"\| cannot run here: there is no (fault_layer.so|convolved) \|", text)) == 2
+
+
+@pytest.mark.parametrize("command, ended", [
+    (("sh", "-c", "echo 1; echo why >&2; exit 3"), "FAILED: 3: why"), (("sh", "-c", "sleep 60 & wait"), "FAILED: not within 0.5 s"),
+    (("echo", "none"), "FAILED: without figures"), (("echo", "1"), "well")])
+def test_section(monkeypatch, command, ended):
+    section = report.Section("about", command, 0.5 if "60" in command[-1] else 60, lambda told, _: [{"a": int(told)}])
+    monkeypatch.setitem(report.SECTIONS, "one", section)
+    how, rows = report.done("one", types.SimpleNamespace())
+    assert how.startswith(ended) and rows == ([{"a": 1}] if "1" in command[-1] else [])
 
 
 @pytest.mark.slow
 def test_report_of_gpu(home, tmp_path):
     """Its rows with a GPU, of a processor; a library that is not there has no figure."""
     rows = json.loads(case(
-        home, "report --gpu --sides 64 --side 64 --streams 2 --rounds 1 --seconds 1 --json", "--rows", "",
+        home, "report --gpu --rows gpu --sides 64 --side 64 --streams 2 --rounds 1 --seconds 1 --json",
         "--kernels", f"{BUILD}/convolved-bench -t cpu", "--files", tmp_path, "--", "--jpeg-on-any", "yes"))
     found = [row for row in rows if "with a GPU" in row]
     assert [row["with a GPU"] for row in found] == [
