@@ -104,6 +104,7 @@ static void worker_up(struct worker *w, const struct message_ready *ready)
 	}
 	if (draining)
 		remote_drain(h->remote, false);
+	remote_ping(h->remote);
 }
 
 static void worker_down(struct worker *w, const char *reason)
@@ -114,6 +115,7 @@ static void worker_down(struct worker *w, const char *reason)
 	remote_free(h->remote);
 	h->remote = NULL;
 	h->lost = h->silent = 0;
+	h->worked = 0;
 }
 
 /* A disk may hold it up for some seconds. */
@@ -138,6 +140,7 @@ static void ping_all(void *context)
 		if (h->lost && h->lost++ == LOOKS) {
 			worker_kill(&h->worker, "link");
 		} else if (h->remote && remote_ping(h->remote)) {
+			h->worker.served = loop_now();
 			h->worked = worked;
 			h->silent = 0;
 		} else if (h->remote && worked - h->worked > hung_ns) {

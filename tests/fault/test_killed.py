@@ -84,17 +84,20 @@ def test_codec_killed_twice(launch, expected, number):
         service.rest()
 
 
-def test_codec_killed_after_each_image(launch):
-    """One that serves is started again at once, however often somebody kills it."""
-    with launch("--codecs", "1") as service:
+@pytest.mark.parametrize("kind, lives", [("codec", 0), ("http", 1.2)])
+def test_killed_after_serving(launch, kind, lives):
+    """One that serves is started again at once, however often somebody kills it. An HTTP worker has
+    served once it has answered the front, which asks it twice a second."""
+    with launch("--codecs", "1", "--http-workers", "1") as service:
         taken = []
         for _ in range(9):
             works(service)
+            time.sleep(lives)
             begun = time.monotonic()
-            worker, = service.workers("codec")
+            worker, = service.workers(kind)
             worker.kill()
             gone(worker)
-            works(service)
+            poll(service.works, what="an image")
             taken.append(time.monotonic() - begun)
         assert min(taken[5:]) < 0.5, f"it waits for longer each time: {taken}"
 
