@@ -178,6 +178,18 @@ def test_device_ends_in_the_middle(launch, expected, devices, number, reason):
         assert service.restarts() == 1
 
 
+def test_device_is_not_at_fault(launch):
+    """Whoever kills or stops its worker says nothing against a device."""
+    with launch("--codecs", "1", "--quarantine-failures", "2") as service:
+        for number in [signal.SIGSTOP, signal.SIGKILL] * 3:
+            works(service)
+            worker, = service.workers("device")
+            worker.kill(number)
+            gone(worker)
+            recovers(service)
+        assert service.restarts(worker="device") == 6 and "is quarantined" not in service.said
+
+
 @pytest.mark.slow
 def test_device_killed_without_a_cache(launch, cache, tmp_path):
     """Its successor, in whose directory nothing can be made, has every program compiled."""

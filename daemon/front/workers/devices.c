@@ -236,7 +236,7 @@ static void device_message(struct worker *worker, const struct message *message)
 		worker_refuse(worker, message_name(message->type));
 }
 
-/* Counts a failure, unless another process killed the worker. Failures that have not been cancelled
+/* Counts a failure, unless another process killed or stopped the worker. Failures that have not been cancelled
  * by served time, from coming up to the last filtered tile, lead to quarantine: restarts at growing
  * intervals, and no client's tiles until the test tiles have come back correct. */
 static void count_failure(struct device *d, const char *reason)
@@ -251,7 +251,7 @@ static void count_failure(struct device *d, const char *reason)
 	d->served_ns = d->failures ? d->served_ns % amends_ns : 0;
 	d->up_since = 0;
 	d->fresh = false;
-	if (!strcmp(reason, "killed"))
+	if (worker_was_killed(reason))
 		return;
 	if (d->failures < limit + QUARANTINE_STEPS)
 		d->failures++;
