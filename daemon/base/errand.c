@@ -229,13 +229,13 @@ void errands_fini(void)
 
 	errands_turn();
 	atomic_store(&stopping, true);
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += LAST_WAIT_S;
 	for (int kind = 0; kind < ERRAND_KINDS; kind++) {
 		if (!runners[kind].running)
 			continue;
 		loop_post(runners[kind].wake);
-		if (!pthread_timedjoin_np(runners[kind].thread, NULL, &until))
+		if (!pthread_clockjoin_np(runners[kind].thread, NULL, CLOCK_MONOTONIC, &until))
 			runners[kind].running = false;
 	}
 }

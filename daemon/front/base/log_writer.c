@@ -255,8 +255,8 @@ void log_writer_fini(void)
 	say_lost(NULL);
 	atomic_store(&stopping, true);
 	loop_post(work);
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += LAST_WAIT_S;
-	if (!pthread_timedjoin_np(thread, NULL, &until))
+	if (!pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until))
 		running = false; /* otherwise later lines would go into the ring and be lost */
 }

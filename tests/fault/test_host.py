@@ -1,0 +1,101 @@
+"""A host that is not as it should be (host.c): its clock jumps, its buffers are small, descriptors or
+memory run out, the state directory becomes read-only."""
+import os
+import struct
+
+import pytest
+
+from clients import Load
+from durable import LIBRARY as DISK
+from in_flight import works
+from jobs import PREFER, submit
+from service import BUILD, ONE_DEVICE, SMALL, poll, raw_kind, target_of
+
+HOST = BUILD / "fault_host.so"
+DAY = 86400
+BLUR = target_of([("gaussian", {"sigma": 1.5})], raw=raw_kind(SMALL), format="raw", variant="general")
+
+
+@pytest.fixture
+def hosted(launch, tmp_path):
+    """hosted(*options, **environment): a service on such a host."""
+    assert HOST.exists(), f"{HOST} is not built: make check TESTS="
+
+    def launched(*options, preload=(), **environment):
+        return launch("--codecs", "2", *options, environment={
+            **ONE_DEVICE, "LD_PRELOAD": " ".join(map(str, (HOST, *preload))),
+            "ASAN_OPTIONS": "verify_asan_link_order=0", **environment})
+    return launched
+
+
+def ask_async(service):
+    """As a client that wants the answer later."""
+    accepted = service.post(BLUR, SMALL.tobytes(), headers=PREFER)
+    if accepted.status != 202:
+        return accepted
+    answer = service.get(accepted.headers["Location"] + "/result?wait=60")
+    service.request("DELETE", accepted.headers["Location"])
+    return answer
+
+
+def asking(service, honest=()):
+    return Load([lambda: service.post(BLUR, SMALL.tobytes()), lambda: ask_async(service)], 3, honest)
+
+
+# The clock ----------------------------------------------------------------------------------------
+
+class Clock:
+    """The file by which clocks are ahead."""
+
+    def __init__(self, path):
+        self.path, self.ahead = path, 0
+        self.set(0)
+
+    def set(self, seconds):
+        with open(self.path, "r+b" if self.path.exists() else "wb") as file:
+            file.write(struct.pack("q", seconds))
+        self.ahead = seconds
+
+
+@pytest.fixture
+def clock(tmp_path):
+    return Clock(tmp_path / "clock")
+
+
+@pytest.mark.parametrize("durable", ["yes", "no"])
+def test_clock_jumps(hosted, clock, durable):
+    """Nothing is early or late for it: results stay, requests and jobs end."""
+    with hosted("--durable", durable, "--result-time", "3600", CONVOLVED_HOST_CLOCK=str(clock.path)) as service:
+        kept = [submit(service)]
+        right = service.get(kept[0] + "/result?wait=60").body
+        with asking(service) as load:
+            for seconds in (DAY, -DAY, 4000 * DAY, 0):
+                clock.set(seconds)
+                load.more(30)
+                kept.append(submit(service))
+                for job in kept:
+                    assert service.get(job + "/result?wait=60").body == right
+        service.rest()
+        assert service.restarts() == 0 and service.get("/readyz").status == 200
+
+
+def test_stop_while_the_clock_is_set_back(hosted, clock, tmp_path):
+    """Again and again, while a disk that hangs holds a thread up: the service ends all the same."""
+    state, test = tmp_path / "disk", tmp_path / "test"
+    state.mkdir()
+    test.mkdir()
+    with hosted("--durable", "yes", "--state-dir", str(state), "--drain-timeout", "1", preload=[DISK],
+                CONVOLVED_DISK=os.path.realpath(state), CONVOLVED_DISK_TEST=str(test),
+                CONVOLVED_HOST_CLOCK=str(clock.path)) as service, service.socket() as connection:
+        works(service)
+        (test / "fault").write_text("slow 10000000")
+        connection.sendall(f"POST {BLUR} HTTP/1.1\r\nHost: x\r\nPrefer: respond-async\r\nContent-Length: "
+                           f"{SMALL.nbytes}\r\n\r\n".encode() + SMALL.tobytes())
+        poll(lambda: any("sync" in line for line in (test / "calls").read_text().splitlines()[-1:]), what="a sync")
+        service.process.terminate()
+
+        def ended():
+            clock.set(clock.ahead - 60)
+            return service.process.poll() is not None
+        poll(ended, what="the end", interval=0.5)
+        assert service.process.returncode == 0, service.tail()
