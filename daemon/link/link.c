@@ -10,12 +10,14 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "wire/wire.h"
 
 enum {
 	SOCKET_BUFFER = 1 << 20,
 	QUEUED_FD = 32 << 10, /* bytes that a descriptor counts as */
 	HEAD_SIZE = offsetof(struct link_message, data),
+	DATAGRAM_MAX = HEAD_SIZE + LINK_DATA_MAX + 32, /* 32: the system's own */
 };
 
 static const struct {
@@ -42,13 +44,25 @@ const char *link_name(uint32_t type)
 
 enum error link_pair(int fds[2])
 {
-	static const int size = SOCKET_BUFFER;
+	/* Larger buffers mean less waiting; but if net.core.wmem_max is below its default, a size
+	 * that is asked for makes them smaller. */
+	for (int size = SOCKET_BUFFER, has = 0;; size = 0) {
+		socklen_t length = sizeof has;
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds))
-		return ERR_IO;
-	for (int i = 0; i < 2; i++) /* a smaller one only means more waiting */
-		setsockopt(fds[i], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
-	return ERR_OK;
+		if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds))
+			return ERR_IO;
+		for (int i = 0; i < 2 && size; i++)
+			setsockopt(fds[i], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+		getsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &has, &length);
+		if (has >= DATAGRAM_MAX)
+			return ERR_OK;
+		close(fds[0]);
+		close(fds[1]);
+		if (!size) {
+			log_error("net.core.wmem_default is too small for requests: %d bytes", has);
+			return ERR_IO;
+		}
+	}
 }
 
 static bool has_file(const struct link_message *message)

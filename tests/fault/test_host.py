@@ -9,7 +9,7 @@ from clients import Load
 from durable import LIBRARY as DISK
 from in_flight import works
 from jobs import PREFER, submit
-from service import BUILD, ONE_DEVICE, SMALL, poll, raw_kind, target_of
+from service import BUILD, ONE_DEVICE, SMALL, multipart, poll, raw_kind, target_of
 
 HOST = BUILD / "fault_host.so"
 DAY = 86400
@@ -99,3 +99,33 @@ def test_stop_while_the_clock_is_set_back(hosted, clock, tmp_path):
             return service.process.poll() is not None
         poll(ended, what="the end", interval=0.5)
         assert service.process.returncode == 0, service.tail()
+
+
+# Small buffers ------------------------------------------------------------------------------------
+
+def test_small_socket_buffers(hosted):
+    """net.core.wmem_max of 4 KB: messages between front and HTTP worker still are as long as they are."""
+    form, kind = multipart([("filters", None, b"gaussian,box," * 900 + b"box"), ("image", "a", SMALL.tobytes())])
+    long = {"Authorization": "x" * 60000}
+    with hosted(CONVOLVED_HOST_WMEM="4096") as service, hosted() as other:
+        right = other.post(BLUR, SMALL.tobytes()).body
+
+        def same(answer, expected):
+            assert (answer.status, answer.body) == (expected.status, expected.body)
+            return answer
+        for headers in {}, long:
+            assert service.post(BLUR, SMALL.tobytes(), headers=headers).body == right
+            for path in "/openapi.json", "/v1/filters", "/convolved.js":
+                same(service.get(path, headers=headers), other.get(path, headers=headers))
+            answer = service.post("/v1/chain?raw=" + raw_kind(SMALL), form, headers={**headers, "Content-Type": kind})
+            assert answer.refused(400, "bad-parameter"), "it has too many filters"
+        with asking(service) as load:
+            load.more(100)
+        service.rest()
+        assert service.restarts() == 0
+
+
+def test_no_socket_buffers(hosted):
+    """Where no default helps, either, it is said, and nobody waits for an answer."""
+    with hosted(CONVOLVED_HOST_WMEM="4096", CONVOLVED_HOST_WMEM_DEFAULT="4608").starting() as service:
+        service.says("net.core.wmem_default is too small")
