@@ -17,9 +17,9 @@ import pytest
 
 from clients import Load
 from imagefiles import pil, written
-from jobs import PREFER
 from pixels import random_pixels, smooth
 from service import BUILD, ONE_DEVICE, REPOSITORY, TWO_DEVICES, Process, poll, target_of
+from strikes import Struck
 
 LAYER = BUILD / "fault_layer.so"
 FUNCTIONS = re.findall(r"^\tFUNCTION\((cl\w+)", (REPOSITORY / "tests/fault/layer.c").read_text(),
@@ -279,74 +279,31 @@ def test_table_is_whole():
 # One device, struck again and again ---------------------------------------------------------------
 
 REFUSED_S, QUIET_S, SHARE = 4, 10, 1 / 20
-STRIKES, EVERY_S = int(os.environ.get("CONVOLVED_FAULT_STRIKES", "5")), 4.5
-# A second SIGABRT on one image is a decoder that died of it: never two while one job may live.
-SIGNALS = {"device": (signal.SIGKILL, signal.SIGSTOP, signal.SIGABRT),
-           "codec": (signal.SIGSTOP, signal.SIGABRT, signal.SIGKILL, *[signal.SIGSTOP, signal.SIGKILL] * 5)}
-
-
-def files_and_filters():
-    """Small images, a photograph and a large one."""
-    photograph, noise = (REPOSITORY / "tests/photograph.jpg").read_bytes(), random_pixels(1, 3000, 2000, 3, "u8")
-    small, large = (written(pil(part), "jpeg") for part in (noise[:120, :160], noise))
-    return [(small, [("gaussian", {"sigma": 1.5})]), (small, [("median", {}), ("sobel", {})]),
-            (photograph, [("gaussian", {"sigma": 2}), ("sobel", {})]), (photograph, [("unsharp", {})]),
-            (photograph, [("bilateral", {"radius": 2})]), (large, [("emboss", {})])]
-
-
-def ask(service, image, filters, kind):
-    options = {"priority": "batch"} if kind == "batch" else {}
-    target = target_of(filters, variant="general", **options)
-    answer = service.post(target, image, headers=PREFER if kind == "async" else {})
-    if answer.status != 202:
-        return answer
-    job = answer.headers["Location"]
-    answer = service.get(f"{job}/result?wait=100")
-    service.request("DELETE", job)
-    return answer
-
-
-def strike(service, number):
-    """Sends a signal to the device's worker and to one of the codec workers, if they live; returns how many."""
-    sent = 0
-    for kind, signals in SIGNALS.items():
-        for worker in service.workers(kind)[:1]:
-            what = signals[number % len(signals)]
-            with contextlib.suppress(ProcessLookupError):
-                worker.kill(what)
-                sent += 1
-                if what == signal.SIGABRT:  # LLVM's handler, in PoCL, takes the first for itself
-                    time.sleep(0.05)
-                    worker.kill(what)
-    return sent
+STRIKES, EVERY_S = 10, 2.25
 
 
 @pytest.mark.slow
 def test_struck_again_and_again(launch, fault):
-    """503 for at most 4 s after a strike, for at most one answer in twenty, and for none 10 s after the
-    last; every image of 200 has the bytes that it had before. Until the layer's device, as slow to
-    start as a GPU, is back, requests wait for it, quarantine or not. With CONVOLVED_FAULT_GPU_HOST
-    set it is the only device of this host instead."""
+    """A brief run of `./dev bench strikes`. 503 for at most 4 s after a strike, for at most one answer in
+    twenty, and for none 10 s after the last. Until the layer's device, as slow to start as a GPU, is
+    back, requests wait for it, quarantine or not. With CONVOLVED_FAULT_GPU_HOST set it is the only
+    device of this host instead."""
     environment = {} if "CONVOLVED_FAULT_GPU_HOST" in os.environ else {**ONE_DEVICE, **layered(fault)}
     with launch("--codecs", "4", "--quarantine-failures", "2", environment=environment) as service:
-        requests = [functools.partial(ask, service, *case, kind) for case, kind in itertools.product(
-            files_and_filters(), ("plain", "plain", "plain", "batch", "async"))]
-        with Load(requests, 8, {(503, "no-device")}) as load:
+        with Struck(service, ("codec", *["device"] * 4)) as struck:  # as often one as the other
             fault.arm("clCreateContext 1 late keep")
-            strikes, sent = [], 0
-            for number in range(STRIKES):
-                time.sleep(EVERY_S)
-                strikes.append(time.monotonic())
-                sent += strike(service, number)
+            struck.again(STRIKES * EVERY_S, EVERY_S, struck.strike)
             time.sleep(QUIET_S)
-            load.more(20)
-        refused = [at for _, at, status in load.answers if status == 503]
-        for struck, until in itertools.pairwise([*strikes, time.monotonic()]):
-            late = [at - struck for at in refused if struck + REFUSED_S < at < until]
-            assert not late, f"{len(late)} × 503, the last {max(late):.1f} s after a strike"
+            struck.load.more(20)
+        assert not struck.wrong, struck.wrong[:3]
+        load, moments = struck.load, [strike.at for strike in struck.strikes]
+        refused = [at for _, at, status in load.answers if status != 200]
+        for at, until in itertools.pairwise([*moments, time.monotonic()]):
+            late = [refusal - at for refusal in refused if at + REFUSED_S < refusal < until]
+            assert not late, f"{len(late)} refused, the last {max(late):.1f} s after a strike"
         assert len(refused) <= SHARE * load.done, (load.refused, load.done)
         poll(lambda: service.total("convolved_device_up") == 1, 60, "the device")
-    print(f"{sent} faults")
+    print(f"{len(struck.strikes)} faults")
 
 
 # Wrong pixels -------------------------------------------------------------------------------------
