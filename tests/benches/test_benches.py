@@ -376,6 +376,8 @@ def test_cases(home):
     ("load --seconds 0.3 --rounds 1 --side 64", "rate", ["closed", "0.5 x", "1 x", "3 x"], ["sent", "goodput/s"]),
     ("loads --share 0.02 --ramp 0.3 --seconds 0.4 --one", "load",
      ["nothing", "heads", "readers", "idle", "handshakes", "bodies"], ["probes"]),
+    ("strikes --seconds 3 --devices 1", "struck",
+     ["none", *(kind for kind in ("codec", "device", "http", "trace") for _ in range(3)), "all"], []),
     ("thumbnail --side 64 --other 1000 --count 10", "beside", ["nothing", "large"], ["p50 ms", "p99 ms"]),
     ("cluster 2 --seconds 1 --rounds 1 --side 64", "by", ["node a", "node b", "all nodes", "HAProxy"], ["answers/s"]),
     pytest.param(f"lanes {REPOSITORY}/tests/photograph.jpg --seconds 1 --rounds 1 -- --jpeg-on-any yes", "by",

@@ -10,7 +10,8 @@
  *         for calls on paths with this part alone; `$` is a path's end. `kill`: the front is
  *         killed just before the NUMBERth call from now on; `tear`: within it, when half of what
  *         it writes is written; `full`: from the NUMBERth write on, writes fail with ENOSPC; `eio`:
- *         from the NUMBERth sync on, syncs fail with EIO, those of a whole file system, too;
+ *         from the NUMBERth sync on, syncs fail with EIO, those of a whole file system, too; `ro`:
+ *         from the NUMBERth write or change of names on, these fail with EROFS;
  *         `break`: the NUMBERth sync fails, and the front is killed before the next call; `slow`:
  *         each sync takes NUMBER milliseconds longer, or until the file is another.
  * calls   a line for each call: its name and path.
@@ -193,7 +194,9 @@ static bool is_due(const struct call *call, char line[PATH_MAX], char action[16]
 	    !(strstr(call->path, part) || (is(action, "eio") && call->kind == SYNC_ALL)))
 		return false;
 	once = is(action, "kill") || is(action, "tear") || is(action, "break");
-	if (!is(action, "kill") && !is(action, "tear") &&
+	if (is(action, "ro") && (call->kind == SYNC || call->kind == SYNC_ALL))
+		return false;
+	if (!is(action, "kill") && !is(action, "tear") && !is(action, "ro") &&
 	    (call->kind == CHANGE || (call->kind == WRITE) != is(action, "full")))
 		return false;
 	count++;
@@ -232,7 +235,7 @@ static bool begins(struct call *call, enum kind kind, const char *name, int fd, 
 		usleep(10000);
 		read_fault(now);
 	}
-	errno = is(action, "full") ? ENOSPC : EIO;
+	errno = is(action, "full") ? ENOSPC : is(action, "ro") ? EROFS : EIO;
 	return !due || call->tears || is(action, "slow");
 }
 

@@ -1,4 +1,5 @@
-"""Durable jobs on disks that are full, break, hang or are slow (disk.c), and on unusable databases."""
+"""Durable jobs on disks that are full, break, hang, are slow or become read-only (disk.c), and on unusable
+databases."""
 import concurrent.futures
 import contextlib
 import hashlib
@@ -25,7 +26,7 @@ def refuses(disk, answer, problem):
 
 
 @pytest.mark.parametrize("fault, problem", [
-    ("full 1 .body", FULL), ("full 2 jobs.db", FULL), ("eio 1", BROKEN), *(
+    ("full 1 .body", FULL), ("full 2 jobs.db", FULL), ("eio 1", BROKEN), ("ro 1", BROKEN), *(
         pytest.param(*more, marks=pytest.mark.slow) for more in [
             ("full 1", FULL), ("full 2", FULL), ("full 1 jobs.db", FULL), ("eio 1 .body", BROKEN),
             ("eio 1 jobs.db", BROKEN)])])
@@ -82,7 +83,7 @@ def held_together(disk, service):
 
 
 @pytest.mark.parametrize("fault, refused, count", [
-    ("eio 1 {}.result", BROKEN, 2), ("eio 1 {}.result", BROKEN, 7), ("eio 1 jobs.db", None, 2), *(
+    ("eio 1 {}.result", BROKEN, 2), ("eio 1 {}.result", BROKEN, 7), ("eio 1 jobs.db", None, 2), ("ro 1", None, 2), *(
         pytest.param(*more, marks=pytest.mark.slow) for more in [
             ("full 1 {}.result", FULL, 2), ("full 1 {}.result", FULL, 7), ("eio 1 jobs$", None, 2),
             ("full 1 jobs.db", None, 2), ("eio 1 jobs.db", None, 7)])])
@@ -289,7 +290,7 @@ def test_held(disk, right):
 
 
 @pytest.mark.parametrize("fault", [
-    "full 1", *(pytest.param(more, marks=pytest.mark.slow) for more in ("full 9", "eio 1", "eio 4"))])
+    "full 1", "ro 1", *(pytest.param(more, marks=pytest.mark.slow) for more in ("full 9", "eio 1", "eio 4"))])
 def test_fails_at_the_start(disk, right, fault):
     disk.fail(fault)
     with disk.service() as service:

@@ -1,7 +1,11 @@
 """A host that is not as it should be (host.c): its clock jumps, its buffers are small, descriptors or
-memory run out, the state directory becomes read-only."""
+memory run out, the state directory is read-only."""
+import contextlib
+import functools
 import os
+import resource
 import struct
+import subprocess
 
 import pytest
 
@@ -9,7 +13,9 @@ from clients import Load
 from durable import LIBRARY as DISK
 from in_flight import works
 from jobs import PREFER, submit
-from service import BUILD, ONE_DEVICE, SMALL, multipart, poll, raw_kind, target_of
+from pixels import random_pixels
+from imagefiles import pil, written
+from service import BUILD, ONE_DEVICE, SMALL, Process, multipart, poll, raw_kind, target_of
 
 HOST = BUILD / "fault_host.so"
 DAY = 86400
@@ -129,3 +135,78 @@ def test_no_socket_buffers(hosted):
     """Where no default helps, either, it is said, and nobody waits for an answer."""
     with hosted(CONVOLVED_HOST_WMEM="4096", CONVOLVED_HOST_WMEM_DEFAULT="4608").starting() as service:
         service.says("net.core.wmem_default is too small")
+
+
+# Descriptors and memory ---------------------------------------------------------------------------
+
+PNG = written(pil(random_pixels(1, 600, 500, 3, "u8")), "png")
+SHORT = {(500, "out-of-memory"), (500, "input-output"), (500, "device-failed"), (503, "no-device")}
+PAGE = os.sysconf("SC_PAGESIZE")
+
+
+def file_descriptors(process):
+    return max(process.descriptors) + 1
+
+
+def address_space(process):
+    return int(process.read("statm").split()[0]) * PAGE
+
+
+@contextlib.contextmanager
+def limited(processes, limit, most):
+    """No process gets more of this meanwhile. One may end; its successor may have as much as it likes."""
+    before = {}
+    for process in processes:
+        before[process] = resource.prlimit(process.pid, limit)
+        resource.prlimit(process.pid, limit, (most(process), before[process][1]))
+    yield
+    for process, limits in before.items():
+        with contextlib.suppress(ProcessLookupError):
+            resource.prlimit(process.pid, limit, limits)
+
+
+def patiently(request):
+    """Asks again when the connection breaks."""
+    while True:
+        with contextlib.suppress(ConnectionError):
+            return request()
+
+
+@pytest.mark.parametrize("kind", ["front", "codec", "device", "http"])
+@pytest.mark.parametrize("limit, used, spares", [
+    (resource.RLIMIT_NOFILE, file_descriptors, (3, 1, 0)),
+    (resource.RLIMIT_AS, address_space, (1 << 20, 1 << 18, 0))], ids=["descriptors", "memory"])
+def test_nothing_left(launch, kind, limit, used, spares):
+    """Each client is answered rightly or told that something has failed; an HTTP worker may do without a
+    connection. Then all is as before."""
+    with launch("--codecs", "2", "--http-workers", "2", "--quarantine-failures", "1000") as service:
+        requests = [lambda: service.post(BLUR, SMALL.tobytes()), lambda: ask_async(service),
+                    lambda: service.post("/v1/filters/sharpen?format=png&variant=general", PNG),
+                    lambda: service.get("/openapi.json")]
+        wrapped = [functools.partial(patiently, request) for request in requests] if kind == "http" else requests
+        with Load(wrapped, 4, SHORT) as load:
+            for spare in spares:
+                processes = [Process(service.process.pid)] if kind == "front" else service.workers(kind)
+                with limited(processes, limit, lambda process, spare=spare: used(process) + spare):
+                    load.more(100)
+                served = load.served
+                load.until(lambda served=served: load.served >= served + 50, "answers as before")
+        service.rest()
+        assert service.restarts() == (service.restarts(worker=kind) if kind in ("codec", "device") else 0)
+
+
+# A read-only state directory (test_disk.py has one that becomes so) -----------------------------------
+
+def test_starts_read_only(launch, tmp_path):
+    """It says so, and leaves it to systemd to try again."""
+    state = tmp_path / "state"
+    state.mkdir()
+    read_only = ["unshare", "-m", "mount", "--bind", "-o", "ro", state, state]
+    tried = subprocess.run(read_only, capture_output=True, text=True)
+    if tried.returncode:
+        pytest.skip(f"no file system can be mounted: {tried.stderr.strip()}")
+    service = launch("--state-dir", str(state))
+    service.arguments[:0] = [*read_only[:2], "sh", "-euc", 'mount --bind -o ro "$0" "$0"; exec "$@"', str(state)]
+    with service.starting():
+        assert service.process.wait(60) == 1
+        service.says(f"state-dir={state}: expected a writable directory: Read-only file system")
