@@ -6,12 +6,12 @@
  *
  * 	FUNCTION NTH ACTION [keep]
  *
- * ACTION is the effect of the NTH call from now on: an error code that it returns; `lost` (it and
- * all later calls return CL_OUT_OF_RESOURCES), `hang`, `abort`; `slow` (it works for some
- * seconds first); `late` (it sleeps for 3.4 s first, as long as an H200's driver takes to start);
- * `endless` (no command ends any more), `spin` (the same, and a thread computes for ever); or
- * `flip`: one bit of the result of a kernel or of a read is another. The file is gone when it has
- * happened, unless it says `keep`.
+ * FUNCTION may be `any`. ACTION is the effect of the NTH call from now on: an error code that it
+ * returns; `lost` (it and all later calls return CL_OUT_OF_RESOURCES), `hang`, `abort`; `slow` (it
+ * works for some seconds first); `late` (it sleeps for 3.4 s first, as long as an H200's driver
+ * takes to start); `endless` (no command ends any more), `spin` (the same, and a thread computes
+ * for ever); or `flip`: one bit of the result of a kernel or of a read is another. The file is gone
+ * when it has happened, unless it says `keep`.
  *
  * With CONVOLVED_FAULT_GPU set, devices say that they are GPUs, which share the host's memory:
  * tiles are copied all the same.
@@ -113,7 +113,8 @@ static bool is_due(const char *name, const char *result, char action[16])
 		return false;
 	fields = fscanf(f, "%63s %d %15s %7s", function, &nth, action, keep);
 	fclose(f);
-	if (fields < 3 || strcmp(function, name) || (!strcmp(action, "flip") && !result))
+	if (fields < 3 || (strcmp(function, name) && strcmp(function, "any")) ||
+	    (!strcmp(action, "flip") && !result))
 		return false;
 	if (atomic_fetch_add(&calls, 1) + 1 < nth)
 		return false;

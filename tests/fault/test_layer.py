@@ -360,6 +360,31 @@ def test_repeated_failures(faulty, fault):
         service.says("cpu0 is quarantined")
 
 
+@pytest.mark.parametrize("number", [TWO_DEVICES, ONE_DEVICE], ids=("two", "one"))
+def test_vanishes(faulty, fault, number):
+    """CL_DEVICE_NOT_AVAILABLE, whatever is called. The other device does its work; without one, requests
+    are refused. It is looked for again and again, and used when it is there."""
+    with faulty(*BRIEF, "--quarantine-failures", "3", "--job-timeout", "30", **number) as service:
+        alone = len(devices(service)) == 1
+        with asking(service) as load:
+            load.more(20)
+            known = service.restarts(worker="device")
+            fault.arm("any 1 -2 keep")
+            load.until(lambda: service.restarts(worker="device") >= known + 3, "tries to start it")
+            if alone:
+                load.until(lambda: load.refused[503, "no-device"], "a refusal")
+                assert service.get("/readyz").status == 503 and service.get("/livez").status == 200
+            else:
+                served = load.served
+                load.until(lambda: load.served >= served + 50, "answers of the other")
+                assert service.get("/readyz").status == 200 and not load.refused
+            assert state(service) in ("quarantined", "probing")
+            fault.disarm()
+            all_up(service)
+            load.more(20)
+        service.rest()
+
+
 @pytest.mark.parametrize("number", [
     TWO_DEVICES, pytest.param(ONE_DEVICE, marks=pytest.mark.slow)], ids=("two", "one"))
 def test_spinning_kernel(faulty, fault, number):
