@@ -3,16 +3,28 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Anything else is a finding. */
-static inline void must(bool hold)
+/* AddressSanitizer's: freed memory is kept for a while, but not so much that it leaves the cache.
+ */
+const char *__asan_default_options(void);
+
+const char *__asan_default_options(void)
 {
-	if (!hold)
-		abort();
+	return "quarantine_size_mb=4:malloc_context_size=4";
+}
+
+/* Anything else is a finding. */
+#define must(hold) ((hold) ? (void)0 : must_fail(#hold, __FILE__, __LINE__))
+
+__attribute__((noreturn)) static inline void must_fail(const char *what, const char *file, int line)
+{
+	fprintf(stderr, "%s:%d: not true: %s\n", file, line, what);
+	abort();
 }
 
 /* Returns a copy, whose end the sanitizer knows. The caller frees it. */
@@ -30,4 +42,23 @@ static inline void change(uint8_t *file, size_t file_size, const uint8_t *data, 
 {
 	for (; size >= 3; data += 3, size -= 3)
 		file[((size_t)data[0] << 8 | data[1]) % file_size] = data[2];
+}
+
+/* The variables of the front's modules (see fuzz.sh). */
+extern char __start_front_state[] __attribute__((weak)), __stop_front_state[] __attribute__((weak));
+
+/* Puts them back to what they were at its first call, so that an input does not depend on those
+ * before it. All that they own must have been freed. */
+__attribute__((no_sanitize("address"), no_builtin("memcpy"), unused)) static void
+restore_front(void)
+{
+	static uint64_t *saved;
+	uint64_t *state = (uint64_t *)(void *)__start_front_state;
+	const size_t count = (size_t)(__stop_front_state - __start_front_state) / sizeof *state;
+	const bool first = !saved;
+
+	if (first)
+		saved = malloc((count + 1) * sizeof *saved);
+	for (size_t i = 0; i < count; i++)
+		*(first ? &saved[i] : &state[i]) = first ? state[i] : saved[i];
 }

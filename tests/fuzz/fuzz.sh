@@ -8,24 +8,29 @@ top=${top:-.} build=${build:-build}
 declare -A fuzz_modules=([remote]="front/api/remote front/jobs/fair front/jobs/shares" [jpeg]=../tests/lib/jpegs
 	[aws]="../client/aws ../client/ini ../client/place ../client/report ../client/xml"
 	[jpeg_kernels]="device/jpeg device/jpeg_decode device/jpeg_encode ../tests/lib/jpegs ../tests/lib/opencl_on_host")
-# Slow targets make fewer runs, with inputs that are not small at first.
-declare -A fuzz_options=([jpeg_kernels]="-runs=200 -len_control=0 -max_len=60" [gather]=-runs=3000 [png]=-runs=6000)
+# Options of targets; and how many brief runs slow ones make.
+declare -A fuzz_options=([jpeg_kernels]="-len_control=0 -max_len=60" [workers]="-len_control=10 -max_len=400")
+declare -A fuzz_runs=([jpeg_kernels]=200 [gather]=3000 [png]=6000 [workers]=3000)
 
 # clang_libraries: builds the libraries that programs by clang_sanitized are linked with.
 clang_libraries() {
 	(
 		flock 9
-		configure "$build/clang" CC=clang CFLAGS='-g -O1' --enable-sanitize=fuzzer-no-link,address,undefined
+		configure "$build/clang" CC=clang CFLAGS='-g -O2' --enable-sanitize=fuzzer-no-link,address,undefined
 		make -s -C "$build/clang" -j "$(nproc)" libcodec.a libcommon.a libfront.a libhttp.a liblink.a
+		# The front with its variables in a section, see restore_front() in fuzz.h.
+		objcopy --rename-section .data=front_state --rename-section .data.rel.local=front_state \
+			--rename-section .bss=front_state,alloc,load,data,contents \
+			"$build/clang/libfront.a" "$build/clang/libfront_state.a"
 	) 9>"$build/clang.lock"
 }
 
 # clang_sanitized SANITIZERS ARGUMENT...: runs clang with the flags of tests that look for undefined behaviour.
 clang_sanitized() {
 	# shellcheck disable=SC2046
-	clang -D_GNU_SOURCE -DCL_TARGET_OPENCL_VERSION=120 -std=gnu11 -g -O1 "-fsanitize=$1" -fno-sanitize-recover=all \
+	clang -D_GNU_SOURCE -DCL_TARGET_OPENCL_VERSION=120 -std=gnu11 -g -O2 "-fsanitize=$1" -fno-sanitize-recover=all \
 		"-I$top" "-I$top/daemon" "-I$top/kernels" "-I$top/tests/lib" $(pkg-config --cflags vips) -rdynamic "${@:2}" \
-		"$build"/clang/lib{front,codec,http,link,common}.a -lm -lz \
+		"$build"/clang/lib{front_state,codec,http,link,common}.a -lm -lz \
 		$(pkg-config --libs glib-2.0 jansson sqlite3 libsystemd libseccomp libcurl libjpeg libexif libwebp libwebpdemux libwebpmux libdeflate libisal libbrotlidec vips)
 }
 
@@ -39,13 +44,13 @@ fuzz_kernels() {
 		# Otherwise each stage would define the constant of jpeg/common.cl.
 		cat "$top"/kernels/{border.h,common.cl,jpeg/image.h,jpeg/common.cl} "$stage" |
 			clang -x cl -cl-std=CL1.2 -Xclang -finclude-default-header -DPIXEL=uchar \
-				-DPIXEL_MAX=255.0f "-Dby_column=by_column_$name" -w -g -O1 \
+				-DPIXEL_MAX=255.0f "-Dby_column=by_column_$name" -w -g -O2 \
 				-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
 				-c - -o "$build/fuzz_kernels/$name.o" || return 1
 	done
 }
 
-# fuzz_build NAME: builds tests/fuzz/NAME.c.
+# fuzz_build NAME: builds tests/fuzz/NAME.c, into $build/fuzz.
 fuzz_build() {
 	modules=()
 	for module in ${fuzz_modules[$1]-}; do modules+=("$top/daemon/$module.c"); done
@@ -53,15 +58,68 @@ fuzz_build() {
 		fuzz_kernels || return 1
 		modules+=("$build"/fuzz_kernels/*.o)
 	fi
+	mkdir -p "$build/fuzz"
 	clang_libraries &&
-		clang_sanitized fuzzer,address,undefined -o "$build/fuzz_$1" "$top/tests/fuzz/$1.c" "${modules[@]}"
+		clang_sanitized fuzzer,address,undefined -o "$build/fuzz/fuzz_$1" "$top/tests/fuzz/$1.c" "${modules[@]}"
+}
+
+# fuzz_lay NAME...: builds targets, and lays all that run.sh needs beside them in $build/fuzz.
+fuzz_lay() {
+	mkdir -p "$build/fuzz/corpus"
+	cp "$top/tests/fuzz/run.sh" "$build/fuzz"
+	for name; do
+		fuzz_build "$name" || return 1
+		rm -rf "$build/fuzz/corpus/$name"
+		cp -r "$top/tests/fuzz/corpus/$name" "$build/fuzz/corpus"
+		[ ! -f "$top/tests/fuzz/$name.dict" ] || cp "$top/tests/fuzz/$name.dict" "$build/fuzz"
+		echo "${fuzz_options[$name]-}" >"$build/fuzz/$name.options"
+	done
+}
+
+# fuzz_pack FILE: packs what fuzz_lay made, with its libraries but the C library's, for run.sh elsewhere.
+fuzz_pack() {
+	mkdir -p "$build/fuzz/lib"
+	ldd "$build"/fuzz/fuzz_* | sed -n 's/.* => \(\/[^ ]*\).*/\1/p' | sort -u |
+		grep -vE '/lib(c|m|dl|rt|pthread|resolv)\.so|ld-linux' | xargs cp -Lt "$build/fuzz/lib"
+	tar -C "$build/fuzz" --exclude=found -cJf "$1" .
+}
+
+# fuzz all SECONDS: runs all targets for so long each. fuzz pack FILE: packs them. fuzz NAME OPTION...:
+# runs one, with libFuzzer's options. fuzz keep: renews the corpora by what runs have found.
+fuzz() {
+	local names
+	mapfile -t names < <(basename -s .c "$top"/tests/fuzz/*.c)
+	case $1 in
+	all) fuzz_lay "${names[@]}" && "$build/fuzz/run.sh" "${2:-60}" ;;
+	keep) for name in "${names[@]}"; do fuzz_keep "$name"; done ;;
+	pack) fuzz_lay "${names[@]}" && fuzz_pack "${2:-$build/fuzz.tar.xz}" ;;
+	*) fuzz_build "$1" && fuzz_run "$@" ;;
+	esac
+}
+
+# fuzz_run NAME OPTION...: runs a target that has been built, begun with its corpus.
+fuzz_run() {
+	local dict=$top/tests/fuzz/$1.dict
+	mkdir -p "$build/fuzz/found/$1/corpus"
+	# shellcheck disable=SC2086
+	"$build/fuzz/fuzz_$1" ${fuzz_options[$1]-} $([ ! -f "$dict" ] || echo "-dict=$dict") -timeout=20 "${@:2}" \
+		"$build/fuzz/found/$1/corpus" "$top/tests/fuzz/corpus/$1"
 }
 
 fuzz_briefly() {
-	# shellcheck disable=SC2086
-	fuzz_build "$1" &&
-		"$build/fuzz_$1" -dict="$top/tests/fuzz/$1.dict" -timeout=20 -runs=20000 ${fuzz_options[$1]-} &&
-		echo "1 passed"
+	fuzz_build "$1" && fuzz_run "$1" -runs="${fuzz_runs[$1]-20000}" && echo "1 passed"
+}
+
+# fuzz_keep NAME: replaces the repository's corpus of a target, but for finds, which have words as names, by
+# at most 40 of the inputs that runs here have found, none larger than 1 KB: those that reach most.
+fuzz_keep() {
+	local kept=$top/tests/fuzz/corpus/$1 found=$build/fuzz/found/$1/corpus merged
+	merged=$(mktemp -d)
+	mkdir -p "$kept" "$found"
+	"$build/fuzz/fuzz_$1" -set_cover_merge=1 -use_counters=0 -max_len=1024 "$merged" "$found" "$kept" 2>/dev/null
+	find "$kept" -type f -regex '.*/[0-9a-f]*' -delete
+	find "$merged" -type f -size -1025c -printf '%s %p\n' | sort -rn | head -n 40 | cut -d ' ' -f 2 | xargs -r cp -t "$kept"
+	rm -r "$merged"
 }
 
 # mma_test: builds and runs tests/kernels/test_mma.c, which has kernels compiled as C.

@@ -411,6 +411,23 @@ static struct job *read_job(sqlite3_stmt *row)
 	return job;
 }
 
+/* True for a row that the service may have written; nothing checks what damage has left. */
+static bool is_sound(sqlite3_stmt *row)
+{
+	static const char letters[] =
+	    "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz._-";
+	const char *id = (const char *)sqlite3_column_text(row, 0);
+	const double share = sqlite3_column_double(row, 4);
+	const int64_t best = sqlite3_column_int64(row, 3), tiles = sqlite3_column_int64(row, 15),
+	              done = sqlite3_column_int64(row, 16);
+
+	return id && *id && !id[strspn(id, letters)] &&
+	       strlen(id) + sizeof result_suffix <= NAME_SIZE && best >= 0 && best < PRIORITIES &&
+	       share >= 0 && share <= 100 && sqlite3_column_int64(row, 8) >= 0 &&
+	       sqlite3_column_int64(row, 9) >= 0 && done >= 0 && done <= tiles &&
+	       tiles <= UINT32_MAX;
+}
+
 /* Returns the number of crashes of an open job. */
 static unsigned read_row(sqlite3_stmt *row, const char *crashes,
                          void (*found)(struct record *record, struct job *job))
@@ -530,7 +547,10 @@ void archive_read(void (*found)(struct record *record, struct job *job))
 	sqlite3_prepare_v2(database, "SELECT " COLUMNS " FROM job ORDER BY finished, rowid", -1,
 	                   &row, NULL);
 	while (row && sqlite3_step(row) == SQLITE_ROW)
-		left += read_row(row, crashes, found);
+		if (is_sound(row))
+			left += read_row(row, crashes, found);
+		else
+			log_error("a row of the archive of jobs is damaged, and left out");
 	if (!row || sqlite3_finalize(row))
 		log_error("the archive of jobs cannot be read: %s", sqlite3_errmsg(database));
 	if (*crashes && !left)
