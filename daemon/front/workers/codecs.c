@@ -391,7 +391,7 @@ static bool accept_done(struct codec *c, const struct message_job_done *m)
 	if (!m->error) /* the worker may report anything */
 		load_learn(&verifying, job->verify_units, m->verify_ns + m->reference_ns);
 	verifying.ns_per_unit = fmin(verifying.ns_per_unit, 100);
-	if (!m->error && job->jpeg_form && !m->jpeg)
+	if (!m->error && job->image_known && job->jpeg_form && !m->jpeg)
 		jpeg_router_learn(job);
 	if (m->jpeg == JPEG_DIFFERS)
 		jpeg_router_distrust(job->jpeg_device);

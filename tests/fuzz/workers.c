@@ -1,0 +1,983 @@
+/* The messages of codec, device, probe and trace workers, and the ends of their processes, in any
+ * order: the front treats each only as its state allows, tells the workers nothing that they cannot
+ * know of, ends every job, and gives everything back. Processes, memory, files and the clock are
+ * made up. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/memfd.h"
+#include "front/config/config.h"
+#include "front/jobs/spool.h"
+#include "front/workers/codecs.h"
+#include "front/workers/device_table.h"
+#include "front/workers/discovery.h"
+#include "front/workers/relay.h"
+#include "front/workers/scheduler.h"
+#include "front/workers/self_test.h"
+#include "front/workers/tracer.h"
+#include "fuzz.h"
+#include "quiet.h"
+#include "wire/wire.h"
+
+/* Framing is the target of wire.c. */
+#define wire_send    framed_send
+#define wire_receive framed_receive
+#include "../../daemon/wire/wire.c"
+#undef wire_send
+#undef wire_receive
+
+/* The input ------------------------------------------------------------------------------------ */
+
+static const uint8_t *input;
+static size_t input_left;
+
+static unsigned take(unsigned below)
+{
+	if (!input_left)
+		return 0;
+	input_left--;
+	return *input++ % below;
+}
+
+/* Time and descriptors ------------------------------------------------------------------------- */
+
+enum { FD = 1 << 24, FDS = 4096, TIMERS = 256, STEP_MS = 250 };
+
+static const uint64_t ms = 1000000;
+static uint64_t now;
+static bool fd_open[FDS];
+static unsigned fds_open;
+static struct timer {
+	struct loop_timer *timer;
+	uint64_t due, repeat; /* due 0: stopped */
+} timers[TIMERS];
+
+static int open_fd(void)
+{
+	static unsigned last;
+
+	do
+		last = (last + 1) % FDS;
+	while (fd_open[last]);
+	fd_open[last] = true;
+	fds_open++;
+	return FD + (int)last;
+}
+
+static bool is_open(int fd)
+{
+	return fd >= FD && fd < FD + FDS && fd_open[fd - FD];
+}
+
+int close(int fd)
+{
+	if (fd < FD)
+		return (int)syscall(SYS_close, fd);
+	must(is_open(fd));
+	fd_open[fd - FD] = false;
+	fds_open--;
+	return 0;
+}
+
+void file_close(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* What a codec worker has gathered. */
+bool file_read(int fd, void *to, size_t size, uint64_t offset)
+{
+	const size_t some = size < input_left ? size : input_left;
+
+	must(is_open(fd) && !offset);
+	memset(to, 0, size);
+	memcpy(to, input, some);
+	input += some;
+	input_left -= some;
+	return true;
+}
+
+bool file_write(int fd, const void *from, size_t size, uint64_t offset)
+{
+	(void)from, (void)size, (void)offset;
+	return is_open(fd);
+}
+
+/* Test tiles are mapped. */
+enum error memfd_fixed(const char *name, uint64_t size, int *fd)
+{
+	const bool mapped = !strncmp(name, "self", 4);
+
+	*fd = mapped ? memfd_create(name, MFD_CLOEXEC) : open_fd();
+	return mapped && ftruncate(*fd, (off_t)size) ? ERR_IO : ERR_OK;
+}
+
+enum error memfd_reopen(int fd, int access, int *again)
+{
+	(void)access;
+	must(is_open(fd));
+	*again = open_fd();
+	return ERR_OK;
+}
+
+bool memfd_seal(int fd)
+{
+	return is_open(fd);
+}
+
+enum error memfd_sealed(const char *name, const void *data, size_t size, int *fd)
+{
+	(void)name;
+	must(data && size);
+	*fd = open_fd();
+	return ERR_OK;
+}
+
+uint64_t loop_now(void)
+{
+	return now;
+}
+
+bool loop_held_up(uint64_t *looked, uint64_t period_ms)
+{
+	const uint64_t before = *looked;
+
+	*looked = now;
+	return before && now - before > (period_ms + 1000) * ms;
+}
+
+enum error loop_watch(struct loop_watch *watch, int fd, uint32_t events, loop_callback *callback,
+                      void *context)
+{
+	(void)events;
+	*watch = (struct loop_watch){fd, callback, context};
+	return ERR_OK;
+}
+
+enum error loop_adopt(struct loop_watch *watch, int fd, uint32_t events, loop_callback *callback,
+                      void *context)
+{
+	return loop_watch(watch, fd, events, callback, context);
+}
+
+void loop_unwatch(struct loop_watch *watch)
+{
+	watch->fd = -1;
+}
+
+void loop_close(struct loop_watch *watch)
+{
+	file_close(&watch->fd);
+}
+
+static struct timer *find_timer(const struct loop_timer *timer)
+{
+	unsigned i = 0;
+
+	while (i < TIMERS && timers[i].timer != timer)
+		i++;
+	must(i < TIMERS);
+	return &timers[i];
+}
+
+enum error loop_timer_init(struct loop_timer *timer, loop_callback *callback, void *context)
+{
+	*find_timer(NULL) = (struct timer){.timer = timer};
+	*timer = (struct loop_timer){{-1, NULL, NULL}, callback, context};
+	return ERR_OK;
+}
+
+void loop_timer_fini(struct loop_timer *timer)
+{
+	find_timer(timer)->timer = NULL;
+}
+
+void loop_timer_start(struct loop_timer *timer, uint64_t in_ms)
+{
+	struct timer *t = find_timer(timer);
+
+	t->due = in_ms ? now + in_ms * ms : 0;
+	t->repeat = 0;
+}
+
+void loop_timer_repeat(struct loop_timer *timer, uint64_t every_ms)
+{
+	loop_timer_start(timer, every_ms);
+	find_timer(timer)->repeat = every_ms * ms;
+}
+
+uint64_t loop_timer_left(const struct loop_timer *timer)
+{
+	const struct timer *t = find_timer(timer);
+
+	return t->due > now ? (t->due - now + ms - 1) / ms : 0;
+}
+
+void loop_stop(void)
+{
+}
+
+/* Spools --------------------------------------------------------------------------------------- */
+
+/* The answers' files that are being made. */
+static struct awaited {
+	struct spool *spool;
+	void (*wake)(void *context);
+	void *context;
+} awaited[16];
+static unsigned spools;
+
+enum error spool_open_answer(struct spool *spool, uint64_t expected, const char *client)
+{
+	must(*client && spool->fd < 0 && !spool->spill);
+	if (take(16) == 15)
+		return ERR_QUEUE_FULL;
+	spools++;
+	*spool = (struct spool){.fd = -1, .writer = -1, .most = 2 * expected};
+	/* An address that is not looked at: the file is being made. */
+	spool->spill = (struct spill *)spool;
+	return ERR_OK;
+}
+
+bool spool_await(struct spool *spool, void (*wake)(void *context), void *context)
+{
+	const unsigned i = take(16);
+
+	if (awaited[i].spool)
+		return false;
+	awaited[i] = (struct awaited){spool, wake, context};
+	return i > 7;
+}
+
+static void wake_spools(void)
+{
+	for (unsigned i = 0; i < 16; i++) {
+		const struct awaited a = awaited[i];
+
+		awaited[i].spool = NULL;
+		if (a.spool && i > 7)
+			a.wake(a.context);
+	}
+}
+
+enum error spool_take_file(struct spool *spool)
+{
+	if (!spool->spill)
+		return ERR_OK;
+	if (take(8) == 7)
+		return ERR_IO;
+	spool->spill = NULL;
+	spool->fd = open_fd();
+	spool->writer = open_fd();
+	return ERR_OK;
+}
+
+bool spool_release(struct spool *spool)
+{
+	must(is_open(spool->fd));
+	file_close(&spool->writer);
+	return take(4) != 3;
+}
+
+enum error spool_settle(struct spool *spool, uint64_t size)
+{
+	must(is_open(spool->fd));
+	spool->size = size;
+	return size > spool->most ? ERR_IO : ERR_OK;
+}
+
+void spool_close(struct spool *spool)
+{
+	for (unsigned i = 0; i < 16; i++)
+		if (awaited[i].spool == spool)
+			awaited[i].spool = NULL;
+	spools -= spool->fd >= 0 || spool->spill;
+	file_close(&spool->fd);
+	file_close(&spool->writer);
+	spool->spill = NULL;
+}
+
+/* Processes ------------------------------------------------------------------------------------ */
+
+enum { PROCESSES = 16, QUEUE = 40, PID = 1 << 20, KNOWN = 300 };
+
+/* What a process is, and has been told. */
+static struct process {
+	bool used, ended, killed, deaf, immortal;
+	int front, status; /* the front's end of its socket */
+	unsigned queued;
+	struct message queue[QUEUE];
+	bool started, arena[SELF_TEST_ARENA + 1];
+	uint64_t plan[KNOWN], job;
+	bool image, whole, answer; /* it has announced its job's image; has been told */
+} processes[PROCESSES];
+
+static int last_front;
+
+static struct process *find_process(pid_t pid)
+{
+	struct process *p = &processes[pid - PID];
+
+	return pid >= PID && pid < PID + PROCESSES && p->used ? p : NULL;
+}
+
+static int make_pair(int pair[2])
+{
+	pair[0] = last_front = open_fd();
+	pair[1] = open_fd();
+	return 0;
+}
+
+static int make_process(pid_t *pid)
+{
+	unsigned i = 0;
+
+	while (i < PROCESSES && processes[i].used)
+		i++;
+	if (i == PROCESSES)
+		return EAGAIN;
+	memset(&processes[i], 0, offsetof(struct process, queue));
+	memset(&processes[i].started, 0, sizeof *processes - offsetof(struct process, started));
+	processes[i].used = true;
+	processes[i].front = last_front;
+	*pid = PID + (pid_t)i;
+	return 0;
+}
+
+static int kill_process(pid_t pid)
+{
+	struct process *p = find_process(pid);
+
+	must(p);
+	p->killed = true;
+	return 0;
+}
+
+static pid_t wait_for(pid_t pid, int *status)
+{
+	struct process *p = find_process(pid);
+
+	if (!p)
+		return -1;
+	if (!p->ended && (!p->killed || p->immortal))
+		return 0;
+	if (status)
+		*status = p->ended ? p->status : SIGKILL;
+	p->used = false;
+	return pid;
+}
+
+static int pass_ms(void)
+{
+	now += ms;
+	return 0;
+}
+
+static int limit_process(pid_t pid, struct rlimit *old)
+{
+	must(find_process(pid));
+	if (old)
+		*old = (struct rlimit){RLIM_INFINITY, RLIM_INFINITY};
+	return 0;
+}
+
+enum error relay_open(struct relay *relay, int *end)
+{
+	relay->fd = open_fd();
+	*end = open_fd();
+	return ERR_OK;
+}
+
+void relay_close(struct relay *relay)
+{
+	file_close(&relay->fd);
+}
+
+void stall_init(struct stall *stall, pid_t pid)
+{
+	*stall = (struct stall){.pid = pid};
+}
+
+/* A process always works. */
+const char *stall_look(struct stall *stall, bool busy)
+{
+	(void)busy;
+	stall->worked_ns += STALL_LOOK_MS * ms;
+	return NULL;
+}
+
+static struct process *process_of(const struct worker *w)
+{
+	return w->state == WORKER_STOPPED ? NULL : find_process(w->pid);
+}
+
+static uint64_t *find_plan(struct process *p, uint64_t plan)
+{
+	unsigned i = 0;
+
+	while (i < KNOWN && p->plan[i] != plan)
+		i++;
+	must(i < KNOWN);
+	return &p->plan[i];
+}
+
+/* A process may be told only what fits what it knows. */
+static void tell(struct process *p, const struct message *m)
+{
+	switch (m->type) {
+	case MSG_START:
+		must(!p->started);
+		p->started = true;
+		break;
+	case MSG_ARENA:
+		must(m->arena.arena <= SELF_TEST_ARENA && !p->arena[m->arena.arena]);
+		p->arena[m->arena.arena] = true;
+		break;
+	case MSG_ARENA_DROP:
+		must(p->arena[m->arena_drop.arena]);
+		p->arena[m->arena_drop.arena] = false;
+		break;
+	case MSG_PLAN:
+		must(m->plan.plan && image_valid(&m->plan.image));
+		*find_plan(p, 0) = m->plan.plan;
+		break;
+	case MSG_PLAN_DROP:
+		*find_plan(p, m->plan_drop.plan) = 0;
+		break;
+	case MSG_TILE:
+		must(m->tile.plan && *find_plan(p, m->tile.plan) && p->arena[m->tile.tile.arena]);
+		break;
+	case MSG_JOB:
+		must(!p->job && p->arena[m->job.arena]);
+		p->job = m->job.job;
+		p->image = p->whole = p->answer = false;
+		break;
+	case MSG_WHOLE:
+		must(m->whole.job == p->job && p->image && !p->whole);
+		p->whole = true;
+		break;
+	case MSG_ANSWER:
+		must(m->answer.job == p->job && p->image && !p->answer);
+		p->answer = true;
+		break;
+	case MSG_TILE_DONE:
+		must(m->tile_done.job == p->job && p->image);
+		break;
+	case MSG_CANCEL:
+		must(m->cancel.job == p->job);
+		break;
+	default:
+		must(m->type == MSG_SPAN);
+	}
+}
+
+enum error wire_send(int socket, const struct message *message, const int *fds)
+{
+	struct process *p = processes;
+
+	must(is_open(socket) && message->type < MESSAGES);
+	for (unsigned i = 0; i < message_fds(message->type); i++)
+		must(is_open(fds[i]) || (fds[i] >= 0 && fds[i] < FD));
+	while (p < processes + PROCESSES && (!p->used || p->front != socket))
+		p++;
+	must(p < processes + PROCESSES);
+	errno = p->deaf ? EAGAIN : EPIPE;
+	if (p->deaf || p->ended)
+		return ERR_IO;
+	tell(p, message);
+	return ERR_OK;
+}
+
+enum wire_result wire_receive(int socket, struct message *message, int fds[MESSAGE_FDS_MAX])
+{
+	struct process *p = processes;
+
+	while (p < processes + PROCESSES && (!p->used || p->front != socket))
+		p++;
+	must(p < processes + PROCESSES);
+	if (!p->queued)
+		return p->ended || p->killed ? WIRE_CLOSED : WIRE_NOTHING;
+	*message = p->queue[0];
+	memmove(p->queue, p->queue + 1, --p->queued * sizeof *p->queue);
+	if (message->type >= MESSAGES)
+		return WIRE_BROKEN;
+	for (unsigned i = 0; i < message_fds(message->type); i++)
+		fds[i] = open_fd();
+	/* The front learns of it now. */
+	if (message->type == MSG_IMAGE)
+		p->image = true;
+	else if (message->type == MSG_JOB_DONE && message->job_done.job == p->job)
+		p->job = 0;
+	return WIRE_MESSAGE;
+}
+
+#define LIBEXECDIR                                           "/nowhere"
+#define socketpair(domain, type, protocol, pair)             make_pair(pair)
+#define fcntl(fd, ...)                                       (is_open(fd) - 1)
+#define posix_spawn(pid, path, actions, attributes, argv, e) make_process(pid)
+#define pidfd_open(pid, flags)                               open_fd()
+#define kill(pid, signal)                                    kill_process(pid)
+#define waitpid(pid, status, options)                        wait_for(pid, status)
+#define nanosleep(time, left)                                pass_ms()
+#define prlimit(pid, resource, set, old)                     limit_process(pid, old)
+#include "../../daemon/front/workers/supervisor.c"
+#undef socketpair
+#undef fcntl
+#undef posix_spawn
+#undef pidfd_open
+#undef kill
+#undef waitpid
+#undef nanosleep
+#undef prlimit
+#include "../../daemon/front/workers/runs.c"
+
+/* Jobs ----------------------------------------------------------------------------------------- */
+
+enum { JOBS = 8, ARENA = 1 << 20, WORKERS = 12 };
+
+static struct config settings;
+const struct config *config = &settings;
+
+static struct held {
+	struct job *job;
+	bool ended;
+} held[JOBS];
+
+static void job_done(struct job *job, void *context)
+{
+	struct held *h = context;
+
+	must(h->job == job && !h->ended && job->finished);
+	h->ended = true;
+}
+
+static void let_go(struct held *h)
+{
+	if (h->job && h->ended) {
+		job_release(h->job);
+		h->job = NULL;
+	}
+}
+
+static void post(void)
+{
+	static const struct {
+		const char *chain;
+		bool verify, target, pages, shares;
+	} kinds[] = {{"gaussian=sigma=2"},
+	             {"box,median=radius=1", .verify = true},
+	             {"equalize"},
+	             {"equalize,box", .pages = true},
+	             {"canny=low=0.1"},
+	             {"sobel", .target = true},
+	             {"gaussian=sigma=1%"},
+	             {"gaussian=sigma=20", .pages = true},
+	             {"threshold=method=otsu,gaussian=sigma=1%"}};
+	struct held *h = &held[take(JOBS)];
+	const unsigned kind = take(sizeof kinds / sizeof *kinds), terms = take(256);
+	struct chain *chain, *copy;
+	struct spool body = {.fd = -1, .writer = -1, .size = 1 + take(256) * 500};
+	struct problem problem;
+	struct job *job;
+
+	let_go(h);
+	if (h->job)
+		return;
+	chain = malloc(sizeof *chain);
+	chain_init(chain);
+	must(!chain_parse(chain, kinds[kind].chain, &problem) && !chain_check(chain, &problem));
+	chain->variant = terms % 16 == 15 ? VARIANT_REFERENCE : VARIANT_ANY;
+	copy = chain_copy(chain, 0);
+	free(chain);
+	body.fd = open_fd();
+	spools++;
+	job = job_new(copy, &body);
+	must(job);
+	job->options.pixels_max = 1 << 26;
+	job->options.buffered_size_max = 1 << 20;
+	job->options.verify = kinds[kind].verify;
+	job->options.has_target = kinds[kind].target;
+	job->options.page = kinds[kind].pages ? PAGES_ALL : PAGE_FIRST;
+	job->terms.priority = terms & 16 ? PRIORITY_BATCH : PRIORITY_INTERACTIVE;
+	job->terms.deadline = terms & 32 ? now + (terms & 64 ? 100 : 3000) * ms : 0;
+	job->terms.devices = terms & 128 ? 1 + take(3) : 0;
+	job->terms.codec = (enum jpeg_by)(terms % 3);
+	snprintf(job->terms.client, sizeof job->terms.client, "client%u", terms % 3);
+	if (terms & 8)
+		trace_record(&job->terms.trace, 1);
+	*h = (struct held){job, false};
+	must(!job_submit(job, job_done, h));
+}
+
+/* Messages ------------------------------------------------------------------------------------- */
+
+/* Those of a codec worker about its job. */
+static void say_of_job(const struct codec *c, struct message *m)
+{
+	static const struct image images[] = {{64, 48, 3, PIXEL_U8, 0},
+	                                      {1000, 800, 1, PIXEL_U8, 0},
+	                                      {500, 3000, 4, PIXEL_F32, 1},
+	                                      {40, 40, 7, PIXEL_U16, 0}};
+	const struct job *job = c->job;
+	const unsigned what = take(8), how = take(256);
+	const struct image *image = &images[how % 4];
+	struct tiling tiling = {0};
+	struct problem problem;
+	const uint32_t pages = job->options.page == PAGES_ALL ? 1 + how / 4 % 4 : 1;
+	const uint64_t most = load_samples_max(job->chain->chain);
+
+	if (job->image_known)
+		image = &job->image;
+	if (!tiling_init(&tiling, job->chain->chain, image, ARENA, ARENA, most, &problem))
+		tiling_set_pages(&tiling,
+		                 job->image_known ? job_pages_read(job, job->pages) : pages);
+	if (what == 0 || (what < 6 && !job->image_known)) {
+		m->type = MSG_IMAGE;
+		m->image =
+		    (struct message_image){.job = job->options.job,
+		                           .whole = *image,
+		                           .image = *image,
+		                           .answer = *image,
+		                           .pages = pages,
+		                           .input_format = how & 64 ? FORMAT_JPEG : FORMAT_PNG,
+		                           .tiles = tiling.count,
+		                           .late = tiling.count == 1 && how & 128};
+		if (!(how & 64))
+			m->image.jpeg[JPEG_DECODE] = JPEG_REASON_PIXELS;
+		if (how & 32)
+			m->image.jpeg[JPEG_ENCODE] = JPEG_REASON_PIXELS;
+	} else if (what < 6 && tiling.count) {
+		m->type = MSG_TILE;
+		if (what < 2 && tiling_spread(&tiling, job->jpeg_form))
+			tiling_whole_tile(&tiling, job->jpeg_form, 1000, &m->tile.tile);
+		else
+			tiling_tile(&tiling, c->run.next_tile % tiling.count, &m->tile.tile);
+		m->tile.tile.job = job->options.job;
+		m->tile.tile.arena = c->worker.number;
+	} else if (what == 6) {
+		m->type = MSG_VERIFIED;
+		m->verified = (struct message_verified){.job = job->options.job,
+		                                        .index = c->run.next_tile - 1 - how % 4,
+		                                        .run = how / 4 % 4,
+		                                        .same = how / 16 % 2,
+		                                        .samples = 1,
+		                                        .mismatches = how / 32 % 2};
+	} else {
+		m->type = MSG_JOB_DONE;
+		m->job_done =
+		    (struct message_job_done){.job = job->options.job,
+		                              .error = how & 128 ? how % ERR_COUNT : 0,
+		                              .format = FORMAT_PNG,
+		                              .image = images[0],
+		                              .answer_size = job_gathers(job) * sizeof(double),
+		                              .kept = how & 1,
+		                              .jpeg = how / 2 % JPEG_CHECKS};
+	}
+}
+
+static void say_of_device(const struct device *d, struct message *m)
+{
+	const unsigned what = take(8), how = take(256);
+	const struct tile *tile = d->held_count ? &d->held[how % d->held_count]->tile : NULL;
+	const uint64_t job = tile ? tile->job : SELF_TEST_JOB;
+	const uint32_t index = tile ? tile->index : how % 4;
+
+	if (what < 4) {
+		m->type = MSG_TILE_DONE;
+		m->tile_done = (struct message_tile_done){.job = job,
+		                                          .index = index,
+		                                          .error = what ? ERR_OK : ERR_DEVICE,
+		                                          .stack = 1,
+		                                          .launches = how % 3,
+		                                          .size = tile && tile->form & TILE_ENCODE,
+		                                          .jpeg_flags = how > 200,
+		                                          .launch = {{how % KERNELS, 1000, 10}}};
+	} else if (what == 4) {
+		m->type = MSG_TILE_WAITS;
+		m->tile_waits = (struct message_tile_waits){job, index, how % 2 * 5000};
+	} else if (what == 5) {
+		m->type = MSG_CHOICE;
+		m->choice = (struct message_choice){.work = "work", .count = 1 + how % 3};
+		m->choice.work[0] = (char)how;
+	} else if (what == 6) {
+		m->type = MSG_PROGRAMS;
+		m->programs = (struct message_programs){
+		    .compiled = d->programs.compiled + 1, .pending = how % 3, .jpeg = how / 4 % 2};
+	} else {
+		m->type = MSG_OBJECTS;
+		m->objects.live[0] = how;
+	}
+}
+
+static void say_likely(const struct worker *w, struct message *m)
+{
+	const bool codec = !strcmp(w->owner->kind, "codec"),
+	           device = !strcmp(w->owner->kind, "device");
+
+	if (!w->greeted) {
+		m->type = MSG_HELLO;
+		strcpy(m->hello.version, WIRE_VERSION);
+	} else if (w->owner->once) {
+		m->type = MSG_DEVICE;
+		m->device = (struct message_device){.device = take(3), .type = 1 + take(3)};
+		strcpy(m->device.name, "name");
+	} else if (w->state == WORKER_STARTING) {
+		m->type = MSG_READY;
+		m->ready = (struct message_ready){.lanes = 1 + take(4),
+		                                  .small_max = take(4) * 8,
+		                                  .jpeg_pixels = take(2) << 20,
+		                                  .formats = format_sets_known()};
+	} else if (codec && codec_get(w->number)->job) {
+		say_of_job(codec_get(w->number), m);
+	} else if (codec && codec_get(w->number)->dropped) {
+		m->type = MSG_JOB_DONE;
+		m->job_done.job = codec_get(w->number)->dropped;
+	} else if (device) {
+		say_of_device(device_get(w->number), m);
+	} else {
+		m->type = MSG_SPANS_LOST;
+	}
+}
+
+static struct worker *pick_worker(void)
+{
+	unsigned i = take(WORKERS);
+	struct worker *w = LIST_FIRST(&workers);
+
+	while (i-- && w)
+		w = LIST_NEXT(w, place) ? LIST_NEXT(w, place) : LIST_FIRST(&workers);
+	return w;
+}
+
+/* Puts a likely message into the worker's queue, after changes. */
+static void say(struct worker *w, unsigned changes)
+{
+	static const uint64_t numbers[] = {0,          1,          2,          64,
+	                                   UINT32_MAX, UINT64_MAX, 1ull << 62, 1ull << 31};
+	struct process *p = process_of(w);
+	struct message *m;
+
+	if (!p || p->ended || p->killed || p->queued == QUEUE || !is_open(p->front))
+		return;
+	m = &p->queue[p->queued++];
+	memset(m, 0, sizeof *m);
+	say_likely(w, m);
+	while (changes--) {
+		const unsigned at = take(40), how = take(64);
+
+		if (at == 39)
+			m->type = how;
+		else
+			memcpy((char *)&m->hello + at * 4, &numbers[how % 8],
+			       how & 8    ? 1
+			       : how & 16 ? 8
+			                  : 4);
+	}
+}
+
+static void read_messages(struct worker *w)
+{
+	if (w && w->socket.fd >= 0)
+		w->socket.callback(w);
+}
+
+static void end_process(struct worker *w, unsigned how)
+{
+	static const int statuses[] = {0, 1 << 8, SIGSEGV, SIGKILL, SIGTERM};
+	struct process *p = process_of(w);
+
+	if (!p)
+		return;
+	p->ended = true;
+	p->status = statuses[how % 5];
+	if (w->process.fd >= 0)
+		w->process.callback(w);
+}
+
+static void reap(void)
+{
+	struct worker *w, *next;
+
+	for (w = LIST_FIRST(&workers); w; w = next) {
+		const struct process *p = process_of(w);
+
+		next = LIST_NEXT(w, place);
+		if (p && p->killed && !p->immortal && w->process.fd >= 0)
+			w->process.callback(w);
+	}
+}
+
+static void pass(uint64_t for_ms)
+{
+	now += for_ms * ms;
+	for (unsigned i = 0; i < TIMERS; i++) {
+		struct timer *t = &timers[i];
+
+		if (!t->timer || !t->due || t->due > now)
+			continue;
+		t->due = t->repeat ? now + t->repeat : 0;
+		t->timer->callback(t->timer->context);
+	}
+	reap();
+}
+
+static void set_configuration(unsigned how)
+{
+	static char *const patterns[] = {"auto", "cpu", "gpu", "0:1"};
+
+	settings.device.item[0] = patterns[how % 4];
+	settings.codecs = 1 + how / 4 % 3;
+}
+
+/* Tiles are with a device or wait for one. */
+static void check_tiles(void)
+{
+	unsigned tasks = 0, on_devices = 0;
+
+	for (unsigned i = 0; i < codecs_count(); i++) {
+		const struct codec *c = codec_get(i);
+
+		must(c->tasks <= SLOTS_MAX && (!c->job || c->job->codec == c));
+		tasks += c->tasks;
+	}
+	for (unsigned i = 0; i < devices_count(); i++) {
+		const struct device *d = device_get(i);
+
+		must(d->held_count <= WINDOW_MAX && d->load.units >= -1e-3 &&
+		     d->load.ns_per_unit > 0);
+		on_devices += d->held_count;
+	}
+	must(tasks == on_devices + scheduler_waiting());
+}
+
+static void step(void)
+{
+	const unsigned what = take(16);
+	struct worker *w = pick_worker();
+
+	if (what == 0) {
+		post();
+	} else if (what == 1) {
+		struct held *h = &held[take(JOBS)];
+
+		if (h->job && !h->ended)
+			job_cancel(h->job, ERR_DRAINING, NULL);
+		let_go(h);
+	} else if (what == 2) {
+		wake_spools();
+	} else if (what == 3) {
+		end_process(w, take(5));
+	} else if (what == 4) {
+		static const uint64_t times[] = {1, 20, 300, 300};
+		const unsigned how = take(8);
+
+		pass(times[how % 4]);
+		for (unsigned i = 0; how == 7 && i < 8; i++)
+			pass(STEP_MS);
+	} else if (what == 5) {
+		set_configuration(take(12));
+		codecs_reload();
+		discovery_reload();
+	} else if (what == 6 && process_of(w)) {
+		const unsigned how = take(4);
+
+		process_of(w)->deaf = how == 0;
+		process_of(w)->immortal = how == 1;
+		if (how == 2)
+			worker_limit_files(w, 1000);
+	} else {
+		say(w, what > 14 ? 1 + take(3) : 0);
+		if (what != 7)
+			read_messages(w);
+	}
+	check_tiles();
+}
+
+/* Processes that start, and do nothing more: jobs end at their limits of time. */
+static void end_jobs(void)
+{
+	enum { STEPS_MAX = 400 };
+	unsigned steps = 0;
+
+	while (jobs_open() && steps++ < STEPS_MAX) {
+		struct worker *w, *next;
+
+		wake_spools();
+		for (w = LIST_FIRST(&workers); w; w = next) {
+			struct process *p = process_of(w);
+
+			next = LIST_NEXT(w, place);
+			if (p)
+				p->immortal = p->deaf = false;
+			if (p && !p->queued && w->state == WORKER_STARTING && !w->owner->once)
+				say(w, 0);
+			read_messages(w);
+		}
+		pass(STEP_MS);
+		check_tiles();
+	}
+	must(!jobs_open());
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static char endpoint[] = "http://localhost:4318", directory[] = "/nowhere";
+
+	restore_front();
+	input = data;
+	input_left = size;
+	now = 1000 * ms;
+	settings = (struct config){.codecs = 2,
+	                           .arena_size = ARENA,
+	                           .start_timeout = 10,
+	                           .job_timeout = 10,
+	                           .tile_timeout = 3,
+	                           .quarantine_failures = 2,
+	                           .verify_share = 0.5,
+	                           .verify_taps = 1000,
+	                           .max_jobs = 100,
+	                           .max_wait = 60,
+	                           .client_share = 0.75,
+	                           .otlp_endpoint = endpoint,
+	                           .otlp_share = 1,
+	                           .cache_dir = directory,
+	                           .state_dir = directory,
+	                           .kernel_dir = directory,
+	                           .device.count = 1};
+	set_configuration(take(12));
+	codec_count = 0;
+	memset(codecs, 0, 4 * sizeof *codecs);
+	mismatched = false;
+	fini_until = 0;
+	must(!loop_timer_init(&check, check_workers, NULL));
+	loop_timer_repeat(&check, STALL_LOOK_MS);
+	admission_init();
+	must(!tracer_init() && !scheduler_init());
+	while (input_left)
+		step();
+	end_jobs();
+	for (unsigned i = 0; i < JOBS; i++)
+		let_go(&held[i]);
+	scheduler_fini();
+	tracer_fini();
+	loop_timer_fini(&check);
+	g_clear_slist(&lost, NULL);
+	for (unsigned i = 0; i < PROCESSES; i++)
+		processes[i].used = false;
+	for (unsigned i = 0; i < TIMERS; i++)
+		must(!timers[i].timer);
+	must(!fds_open && !spools && !share_total(SHARE_JOBS));
+	return 0;
+}
