@@ -10,6 +10,8 @@ declare -A fuzz_modules=([remote]="front/api/remote front/jobs/fair front/jobs/s
 	[jpeg_kernels]="device/jpeg device/jpeg_decode device/jpeg_encode ../tests/lib/jpegs ../tests/lib/opencl_on_host")
 # Options of targets; and how many brief runs slow ones make.
 declare -A fuzz_options=([jpeg_kernels]="-len_control=0 -max_len=60" [workers]="-len_control=10 -max_len=400")
+# Flags: kernels are found by their names.
+declare -A fuzz_flags=([jpeg_kernels]=-rdynamic)
 declare -A fuzz_runs=([jpeg_kernels]=200 [gather]=3000 [png]=6000 [workers]=3000)
 
 # clang_libraries: builds the libraries that programs by clang_sanitized are linked with.
@@ -29,7 +31,7 @@ clang_libraries() {
 clang_sanitized() {
 	# shellcheck disable=SC2046
 	clang -D_GNU_SOURCE -DCL_TARGET_OPENCL_VERSION=120 -std=gnu11 -g -O2 "-fsanitize=$1" -fno-sanitize-recover=all \
-		"-I$top" "-I$top/daemon" "-I$top/kernels" "-I$top/tests/lib" $(pkg-config --cflags vips) -rdynamic "${@:2}" \
+		"-I$top" "-I$top/daemon" "-I$top/kernels" "-I$top/tests/lib" $(pkg-config --cflags vips) "${@:2}" \
 		"$build"/clang/lib{front_state,codec,http,link,common}.a -lm -lz \
 		$(pkg-config --libs glib-2.0 jansson sqlite3 libsystemd libseccomp libcurl libjpeg libexif libwebp libwebpdemux libwebpmux libdeflate libisal libbrotlidec vips)
 }
@@ -60,7 +62,7 @@ fuzz_build() {
 	fi
 	mkdir -p "$build/fuzz"
 	clang_libraries &&
-		clang_sanitized fuzzer,address,undefined -o "$build/fuzz/fuzz_$1" "$top/tests/fuzz/$1.c" "${modules[@]}"
+		clang_sanitized fuzzer,address,undefined -o "$build/fuzz/fuzz_$1" ${fuzz_flags[$1]-} "$top/tests/fuzz/$1.c" "${modules[@]}"
 }
 
 # fuzz_lay NAME...: builds targets, and lays all that run.sh needs beside them in $build/fuzz.
@@ -126,7 +128,7 @@ fuzz_keep() {
 mma_test() {
 	mkdir -p "$build/mma"
 	clang_libraries &&
-		clang_sanitized address,undefined -o "$build/mma/test_mma" \
+		clang_sanitized address,undefined -rdynamic -o "$build/mma/test_mma" \
 			"$top"/tests/kernels/test_mma.c "$top"/tests/lib/{opencl,warps}_on_host.c \
 			"$top"/daemon/device/plan/{half_error,variant,weights}.c "$top/daemon/device/cl/source.c" \
 			"$build/kernels_embedded.c" &&
