@@ -4,14 +4,15 @@
 
 top=${top:-.} build=${build:-build}
 
+jpeg_modules="device/jpeg device/jpeg_decode device/jpeg_encode ../tests/lib/jpegs ../tests/lib/opencl_on_host"
 # Modules below daemon/ that a target of tests/fuzz is linked with, beside the libraries.
 declare -A fuzz_modules=([remote]="front/api/remote front/jobs/fair front/jobs/shares" [jpeg]=../tests/lib/jpegs
 	[aws]="../client/aws ../client/ini ../client/place ../client/report ../client/xml"
-	[jpeg_kernels]="device/jpeg device/jpeg_decode device/jpeg_encode ../tests/lib/jpegs ../tests/lib/opencl_on_host")
+	[jpeg_kernels]="$jpeg_modules" [jpeg_blocks]="$jpeg_modules")
 # Options of targets; and how many brief runs slow ones make.
 declare -A fuzz_options=([jpeg_kernels]="-len_control=0 -max_len=60" [workers]="-len_control=10 -max_len=400")
 # Flags: kernels are found by their names.
-declare -A fuzz_flags=([jpeg_kernels]=-rdynamic)
+declare -A fuzz_flags=([jpeg_kernels]=-rdynamic [jpeg_blocks]=-rdynamic)
 declare -A fuzz_runs=([jpeg_kernels]=200 [gather]=3000 [png]=6000 [workers]=3000)
 
 # clang_libraries: builds the libraries that programs by clang_sanitized are linked with.
@@ -36,29 +37,41 @@ clang_sanitized() {
 		$(pkg-config --libs glib-2.0 jansson sqlite3 libsystemd libseccomp libcurl libjpeg libexif libwebp libwebpdemux libwebpmux libdeflate libisal libbrotlidec vips)
 }
 
-# fuzz_kernels: compiles kernels/jpeg/ as C, for jpeg_kernels.
+# fuzz_kernel OUTPUT [OPTION...] STAGE...: compiles stages of kernels/jpeg/ as C.
+fuzz_kernel() {
+	local output=$1 options=() sources=()
+	shift
+	while [ "${1#-}" != "$1" ]; do options+=("$1"); shift; done
+	for stage; do sources+=("$top/kernels/jpeg/$stage.cl"); done
+	# Each would define the constant of jpeg/common.cl.
+	cat "$top"/kernels/{border.h,common.cl,jpeg/image.h,jpeg/common.cl} "${sources[@]//kernels\/jpeg\/jpeg_blocks/tests\/fuzz\/jpeg_blocks}" |
+		clang -x cl -cl-std=CL1.2 -Xclang -finclude-default-header -DPIXEL=uchar -DPIXEL_MAX=255.0f \
+			"-Dby_column=by_column_$output" "${options[@]}" -w -g -O2 -fsanitize=fuzzer-no-link,address,undefined \
+			-fno-sanitize-recover=all -c - -o "$build/fuzz_$target/$output.o"
+}
+
+# fuzz_kernels TARGET: compiles kernels/jpeg/ as C: each stage, or, for jpeg_blocks, some with calls of
+# their parts.
 fuzz_kernels() {
-	rm -rf "$build/fuzz_kernels"
-	mkdir -p "$build/fuzz_kernels"
-	for stage in "$top"/kernels/jpeg/*.cl; do
-		name=$(basename "$stage" .cl)
-		[ "$name" != common ] || continue
-		# Otherwise each stage would define the constant of jpeg/common.cl.
-		cat "$top"/kernels/{border.h,common.cl,jpeg/image.h,jpeg/common.cl} "$stage" |
-			clang -x cl -cl-std=CL1.2 -Xclang -finclude-default-header -DPIXEL=uchar \
-				-DPIXEL_MAX=255.0f "-Dby_column=by_column_$name" -w -g -O2 \
-				-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
-				-c - -o "$build/fuzz_kernels/$name.o" || return 1
-	done
+	local target=$1 stage
+	rm -rf "$build/fuzz_$1"
+	mkdir -p "$build/fuzz_$1"
+	if [ "$1" = jpeg_blocks ]; then
+		fuzz_kernel decode destuff sync write jpeg_blocks && fuzz_kernel encode -DENCODES code jpeg_blocks || return 1
+		set -- idct upsample fdct downsample
+	else
+		set -- destuff sync write dc idct upsample downsample fdct code merge stuff
+	fi
+	for stage; do fuzz_kernel "$stage" "$stage" || return 1; done
 }
 
 # fuzz_build NAME: builds tests/fuzz/NAME.c, into $build/fuzz.
 fuzz_build() {
 	modules=()
 	for module in ${fuzz_modules[$1]-}; do modules+=("$top/daemon/$module.c"); done
-	if [ "$1" = jpeg_kernels ]; then
-		fuzz_kernels || return 1
-		modules+=("$build"/fuzz_kernels/*.o)
+	if [[ $1 = jpeg_[kb]* ]]; then
+		fuzz_kernels "$1" || return 1
+		modules+=("$build/fuzz_$1"/*.o)
 	fi
 	mkdir -p "$build/fuzz"
 	clang_libraries &&

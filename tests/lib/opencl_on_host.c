@@ -13,6 +13,8 @@
 #include "device/cl/opencl.h"
 #include "device/plan/programs.h"
 
+bool host_launches = true;
+
 enum { ITEMS_MAX = 256, STACK = 256 << 10, ARGUMENTS_MAX = 14, POISON = 0xA7 };
 
 /* Objects are what their handles point to. */
@@ -271,7 +273,10 @@ cl_kernel clCreateKernel(cl_program program, const char *name, cl_int *code)
 	cl_kernel kernel = calloc(1, sizeof *kernel);
 
 	(void)program;
-	if (!kernel || !(*(void **)&kernel->function = dlsym(RTLD_DEFAULT, name)))
+	if (!kernel)
+		abort();
+	*(void **)&kernel->function = dlsym(RTLD_DEFAULT, name);
+	if (!kernel->function && host_launches)
 		abort();
 	*code = CL_SUCCESS;
 	return kernel;
@@ -299,7 +304,8 @@ cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint 
 		abort();
 	for (int d = 0; d < 3; d++)
 		groups[d] = global[d] / local[d];
-	host_run(call, kernel, groups, local);
+	if (host_launches)
+		host_run(call, kernel, groups, local);
 	return CL_SUCCESS;
 }
 

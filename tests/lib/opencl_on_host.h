@@ -4,7 +4,12 @@
  * barriers. A kernel is the function of this name that the program exports. */
 #pragma once
 
+#include <stdbool.h>
+
 #include <CL/cl.h>
+
+/* False: launches are left out, as the test itself calls what kernels consist of. */
+extern bool host_launches;
 
 /* Runs a body, which calls a kernel's function with the arguments in `data`, as every item of these
  * groups. */
