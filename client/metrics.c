@@ -38,10 +38,11 @@ static bool cut(char *line, struct sample *sample)
 
 void metrics_init(struct metrics *m, char *text)
 {
-	char *end;
+	char *line, *end = text;
 
 	*m = (struct metrics){.text = text};
-	for (char *line = text; *line; line = end) {
+	do {
+		line = end;
 		end = strchrnul(line, '\n');
 		if (*end)
 			*end++ = '\0';
@@ -50,7 +51,7 @@ void metrics_init(struct metrics *m, char *text)
 		if (!m->sample)
 			abort();
 		m->count += cut(line, &m->sample[m->count]);
-	}
+	} while (*end);
 	if (m->count)
 		qsort(m->sample, m->count, sizeof *m->sample, compare);
 }
