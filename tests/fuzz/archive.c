@@ -21,7 +21,7 @@ const struct config *config = &settings;
 
 enum { FILE_SIZE = 5, ROOM = 1 << 16 };
 
-static struct memory_file job_file, crashes;
+static struct memory_file job_file, crash_file;
 static uint8_t database_image[ROOM];
 static size_t database_size;
 
@@ -30,7 +30,7 @@ static int open_in_memory(const char *name)
 	const char *dot = strrchr(name, '.');
 
 	if (!strcmp(name, "crashes"))
-		return open(crashes.path, O_RDONLY | O_CLOEXEC);
+		return open(crash_file.path, O_RDONLY | O_CLOEXEC);
 	if (!strcmp(name, "."))
 		return -1;
 	must(!strchr(name, '/') && dot > name &&
@@ -242,18 +242,18 @@ static void start(void)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct store_owner owner = {ended, pack, revive};
-	static uint8_t base[ROOM];
-	static size_t base_size;
+	static uint8_t sound[ROOM];
+	static size_t sound_bytes;
 	sqlite3_stmt *whole_prepared[STATEMENTS];
 	sqlite3 *whole;
 	sqlite3_int64 serialized;
 	unsigned char *bytes;
 
 	restore_front();
-	if (!base_size) {
+	if (!sound_bytes) {
 		must(!loop_init());
 		fill_file(&job_file, "12345", FILE_SIZE);
-		fill_file(&crashes, "00000000a\n00000000a\n\n", 21);
+		fill_file(&crash_file, "00000000a\n00000000a\n\n", 21);
 		settings = (struct config){.result_time = 600,
 		                           .result_size = 1 << 20,
 		                           .result_count = 3,
@@ -267,9 +267,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			insert_rows(1);
 		}
 		bytes = sqlite3_serialize(database, "main", &serialized, 0);
-		base_size = (size_t)serialized;
-		must(base_size && base_size <= ROOM);
-		memcpy(base, bytes, base_size);
+		sound_bytes = (size_t)serialized;
+		must(sound_bytes && sound_bytes <= ROOM);
+		memcpy(sound, bytes, sound_bytes);
 		sqlite3_free(bytes);
 	}
 	if (size < 2)
@@ -280,9 +280,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (data[0] & 1) {
 		whole = database;
 		memcpy(whole_prepared, prepared, sizeof prepared);
-		database_size = base_size;
-		memcpy(database_image, base, base_size);
-		change(database_image, base_size, input, input_left);
+		database_size = sound_bytes;
+		memcpy(database_image, sound, sound_bytes);
+		change(database_image, sound_bytes, input, input_left);
 		start();
 	} else {
 		must(do_sql("DELETE FROM job"));

@@ -18,18 +18,18 @@
 
 #include "base/text.h"
 
-static char *text;
+static char *rest;
 static size_t left;
 static unsigned answers, how;
 
 /* Returns the next part of the input, up to a line of = alone, for free(). */
 static char *next_text(void)
 {
-	const char *end = left >= 3 ? memmem(text, left, "\n=\n", 3) : NULL;
-	const size_t size = end ? (size_t)(end - text) : left;
-	char *part = strndup(text, size);
+	const char *end = left >= 3 ? memmem(rest, left, "\n=\n", 3) : NULL;
+	const size_t size = end ? (size_t)(end - rest) : left;
+	char *part = strndup(rest, size);
 
-	text += end ? size + 3 : left;
+	rest += end ? size + 3 : left;
 	left -= end ? size + 3 : left;
 	return part;
 }
@@ -117,19 +117,19 @@ enum exit_code transfer_ask(const struct server *server, const struct exchange *
 	return EXIT_DONE;
 }
 
-static const struct server server = {
+static const struct server service = {
     .base = "http://h", .shown = "h", .timeout = 100, .retries = 3};
 
-static long status;
+static long answered;
 
 static int get_info(CURLINFO what, void *to)
 {
 	static char elsewhere[] = "http://u:p@elsewhere/?q=\x1b";
 
 	if (what == CURLINFO_RESPONSE_CODE)
-		*(long *)to = status;
+		*(long *)to = answered;
 	else if (what == CURLINFO_REDIRECT_URL)
-		*(char **)to = status / 100 == 3 ? elsewhere : NULL;
+		*(char **)to = answered / 100 == 3 ? elsewhere : NULL;
 	else if (what == CURLINFO_RETRY_AFTER)
 		*(curl_off_t *)to = how % 3 ? how * 1000 : 0;
 	else if (what == CURLINFO_OS_ERRNO)
@@ -180,8 +180,8 @@ static void judge(const char *answer)
 	                     .text = strdup(answer)};
 	const CURLcode code = *answer ? codes[(unsigned char)*answer % 8] : CURLE_OK;
 
-	status = statuses[how % 16];
-	exchange_judge(&e, &server, code);
+	answered = statuses[how % 16];
+	exchange_judge(&e, &service, code);
 	must(e.outcome || e.due > 0);
 	must(e.outcome < OUTCOME_FAILED || e.text);
 	if (e.outcome >= OUTCOME_FAILED)
@@ -219,7 +219,7 @@ static void view(const struct options *options)
 	size_t size;
 
 	stdout = open_memstream(&printed, &size);
-	views[how % 6](options, &server);
+	views[how % 6](options, &service);
 	fclose(stdout);
 	stdout = before;
 	if (!options->json)
@@ -241,7 +241,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 	if (size < 2)
 		return 0;
 	copy = copy_of(input + 2, size - 2);
-	text = copy;
+	rest = copy;
 	left = size - 2;
 	how = input[1];
 	answers = 0;

@@ -6,7 +6,9 @@
 #include "file.h"
 #include "quiet.h"
 
+#ifndef PACKAGE_STRING
 #define PACKAGE_STRING "convolved"
+#endif
 #include "../../daemon/front/config/load.c"
 
 enum { WORDS = 64, INPUT_MAX = 8192 };
@@ -15,7 +17,7 @@ enum { WORDS = 64, INPUT_MAX = 8192 };
 static bool load(struct config *c, char *text)
 {
 	static struct memory_file file;
-	char *flags[WORDS + 1] = {"convolved"}, *variables[WORDS + 1] = {NULL}, *next;
+	char *words[WORDS + 1] = {"convolved"}, *variables[WORDS + 1] = {NULL}, *next;
 	static char content[INPUT_MAX];
 	size_t size = 0;
 	int flag_count = 1, variable_count = 0;
@@ -25,7 +27,7 @@ static bool load(struct config *c, char *text)
 		if (next)
 			*next++ = '\0';
 		if (*line == '-' && flag_count < WORDS - 2)
-			flags[flag_count++] = line;
+			words[flag_count++] = line;
 		else if (!strncmp(line, prefix, sizeof prefix - 1) && variable_count < WORDS)
 			variables[variable_count++] = line;
 		else
@@ -33,11 +35,11 @@ static bool load(struct config *c, char *text)
 	}
 	fill_file(&file, content, size);
 	if (size > 1) {
-		flags[flag_count++] = "--config";
-		flags[flag_count++] = file.path;
+		words[flag_count++] = "--config";
+		words[flag_count++] = file.path;
 	}
 	environ = variables;
-	return config_load(c, flag_count, flags) == CONFIG_RUN;
+	return config_load(c, flag_count, words) == CONFIG_RUN;
 }
 
 /* Each value can be written and read again. */

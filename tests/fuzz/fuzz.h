@@ -49,7 +49,8 @@ extern char __start_front_state[] __attribute__((weak)), __stop_front_state[] __
 
 /* Puts them back to what they were at its first call, so that an input does not depend on those
  * before it. All that they own must have been freed. */
-__attribute__((no_sanitize("address"), no_builtin("memcpy"), unused)) static void
+__attribute__((no_sanitize("address", "undefined", "coverage"), no_builtin("memcpy"),
+               unused)) static void
 restore_front(void)
 {
 	static uint64_t *saved;

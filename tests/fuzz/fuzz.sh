@@ -11,10 +11,9 @@ declare -A fuzz_modules=([remote]="front/api/remote front/jobs/fair front/jobs/s
 	[aws]="../client/aws ../client/ini ../client/place ../client/report ../client/xml"
 	[jpeg_kernels]="$jpeg_modules" [jpeg_blocks]="$jpeg_modules")
 # Options of targets; and how many brief runs slow ones make.
-declare -A fuzz_options=([jpeg_kernels]="-len_control=0 -max_len=60" [workers]="-len_control=10 -max_len=400")
-# Flags: kernels are found by their names.
-declare -A fuzz_flags=([jpeg_kernels]=-rdynamic [jpeg_blocks]=-rdynamic)
-declare -A fuzz_runs=([jpeg_kernels]=200 [gather]=3000 [png]=6000 [workers]=3000)
+declare -A fuzz_options=([jpeg_kernels]="-len_control=0 -max_len=60" [workers]="-len_control=10 -max_len=400"
+	[decode]="-len_control=0 -max_len=400 -close_fd_mask=2" [jpeg_blocks]="-len_control=0 -max_len=100")
+declare -A fuzz_runs=([jpeg_kernels]=200 [gather]=3000 [png]=6000 [workers]=3000 [archive]=5000 [config]=5000 [decode]=1000)
 
 # clang_libraries: builds the libraries that programs by clang_sanitized are linked with.
 clang_libraries() {
@@ -32,51 +31,58 @@ clang_libraries() {
 # clang_sanitized SANITIZERS ARGUMENT...: runs clang with the flags of tests that look for undefined behaviour.
 clang_sanitized() {
 	# shellcheck disable=SC2046
-	clang -D_GNU_SOURCE -DCL_TARGET_OPENCL_VERSION=120 -std=gnu11 -g -O2 "-fsanitize=$1" -fno-sanitize-recover=all \
+	clang -D_GNU_SOURCE -DCL_TARGET_OPENCL_VERSION=120 -std=gnu11 -g -O2 "-fsanitize=$1" -fno-sanitize-recover=all -Wl,--as-needed \
 		"-I$top" "-I$top/daemon" "-I$top/kernels" "-I$top/tests/lib" $(pkg-config --cflags vips) "${@:2}" \
 		"$build"/clang/lib{front_state,codec,http,link,common}.a -lm -lz \
 		$(pkg-config --libs glib-2.0 jansson sqlite3 libsystemd libseccomp libcurl libjpeg libexif libwebp libwebpdemux libwebpmux libdeflate libisal libbrotlidec vips)
 }
 
-# fuzz_kernel OUTPUT [OPTION...] STAGE...: compiles stages of kernels/jpeg/ as C.
+# fuzz_kernel OBJECT [-OPTION] STAGE...: compiles stages of kernels/jpeg/ together as C.
 fuzz_kernel() {
-	local output=$1 options=() sources=()
+	local object=$1 option=() sources=()
 	shift
-	while [ "${1#-}" != "$1" ]; do options+=("$1"); shift; done
+	case $1 in -*) option=("$1"); shift ;; esac
 	for stage; do sources+=("$top/kernels/jpeg/$stage.cl"); done
-	# Each would define the constant of jpeg/common.cl.
-	cat "$top"/kernels/{border.h,common.cl,jpeg/image.h,jpeg/common.cl} "${sources[@]//kernels\/jpeg\/jpeg_blocks/tests\/fuzz\/jpeg_blocks}" |
+	# Each object would define the constant of jpeg/common.cl.
+	cat "$top"/kernels/{border.h,common.cl,jpeg/image.h,jpeg/common.cl} "${sources[@]}" |
 		clang -x cl -cl-std=CL1.2 -Xclang -finclude-default-header -DPIXEL=uchar -DPIXEL_MAX=255.0f \
-			"-Dby_column=by_column_$output" "${options[@]}" -w -g -O2 -fsanitize=fuzzer-no-link,address,undefined \
-			-fno-sanitize-recover=all -c - -o "$build/fuzz_$target/$output.o"
+			"-Dby_column=by_column_$(basename "$object" .o)" "${option[@]}" -w -g -O2 \
+			-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -c - -o "$object"
 }
 
-# fuzz_kernels TARGET: compiles kernels/jpeg/ as C: each stage, or, for jpeg_blocks, some with calls of
-# their parts.
+# fuzz_kernels TARGET: compiles kernels/jpeg/ for it: each stage; for jpeg_blocks, also calls of their parts.
 fuzz_kernels() {
-	local target=$1 stage
-	rm -rf "$build/fuzz_$1"
-	mkdir -p "$build/fuzz_$1"
+	local objects=$build/fuzz_$1 calls=../../tests/fuzz/jpeg_blocks
+	rm -rf "$objects"
+	mkdir -p "$objects"
 	if [ "$1" = jpeg_blocks ]; then
-		fuzz_kernel decode destuff sync write jpeg_blocks && fuzz_kernel encode -DENCODES code jpeg_blocks || return 1
+		fuzz_kernel "$objects/decode.o" destuff sync write $calls || return 1
+		fuzz_kernel "$objects/encode.o" -DENCODES code $calls || return 1
 		set -- idct upsample fdct downsample
 	else
 		set -- destuff sync write dc idct upsample downsample fdct code merge stuff
 	fi
-	for stage; do fuzz_kernel "$stage" "$stage" || return 1; done
+	for stage; do fuzz_kernel "$objects/$stage.o" "$stage" || return 1; done
 }
 
 # fuzz_build NAME: builds tests/fuzz/NAME.c, into $build/fuzz.
 fuzz_build() {
-	modules=()
+	local modules=() flags=() more=()
 	for module in ${fuzz_modules[$1]-}; do modules+=("$top/daemon/$module.c"); done
-	if [[ $1 = jpeg_[kb]* ]]; then
+	case $1 in
+	jpeg_kernels | jpeg_blocks) # kernels are found by their names
 		fuzz_kernels "$1" || return 1
 		modules+=("$build/fuzz_$1"/*.o)
-	fi
+		flags=(-rdynamic)
+		;;
+	decode) # the front has a module of the same name as the codec worker
+		read -ra more <<<"$(pkg-config --libs gmodule-2.0 libtiff-4 libheif libde265 dav1d)"
+		modules+=("$build/clang/libcodec.a")
+		;;
+	esac
 	mkdir -p "$build/fuzz"
 	clang_libraries &&
-		clang_sanitized fuzzer,address,undefined -o "$build/fuzz/fuzz_$1" ${fuzz_flags[$1]-} "$top/tests/fuzz/$1.c" "${modules[@]}"
+		clang_sanitized fuzzer,address,undefined -o "$build/fuzz/fuzz_$1" "${flags[@]}" "$top/tests/fuzz/$1.c" "${modules[@]}" "${more[@]}"
 }
 
 # fuzz_lay NAME...: builds targets, and lays all that run.sh needs beside them in $build/fuzz.
@@ -97,7 +103,8 @@ fuzz_pack() {
 	mkdir -p "$build/fuzz/lib"
 	ldd "$build"/fuzz/fuzz_* | sed -n 's/.* => \(\/[^ ]*\).*/\1/p' | sort -u |
 		grep -vE '/lib(c|m|dl|rt|pthread|resolv)\.so|ld-linux' | xargs cp -Lt "$build/fuzz/lib"
-	tar -C "$build/fuzz" --exclude=found -cJf "$1" .
+	for target in "$build"/fuzz/fuzz_*; do strip -g "$target"; done
+	tar -C "$build/fuzz" --exclude=found/*/log -cJf "$1" .
 }
 
 # fuzz all SECONDS: runs all targets for so long each. fuzz pack FILE: packs them. fuzz NAME OPTION...:
@@ -115,11 +122,11 @@ fuzz() {
 
 # fuzz_run NAME OPTION...: runs a target that has been built, begun with its corpus.
 fuzz_run() {
-	local dict=$top/tests/fuzz/$1.dict
-	mkdir -p "$build/fuzz/found/$1/corpus"
-	# shellcheck disable=SC2086
-	"$build/fuzz/fuzz_$1" ${fuzz_options[$1]-} $([ ! -f "$dict" ] || echo "-dict=$dict") -timeout=20 "${@:2}" \
-		"$build/fuzz/found/$1/corpus" "$top/tests/fuzz/corpus/$1"
+	local options=() found=$build/fuzz/found/$1/corpus
+	read -ra options <<<"${fuzz_options[$1]-}"
+	[ ! -f "$top/tests/fuzz/$1.dict" ] || options+=("-dict=$top/tests/fuzz/$1.dict")
+	mkdir -p "$found"
+	"$build/fuzz/fuzz_$1" "${options[@]}" -timeout=20 "${@:2}" "$found" "$top/tests/fuzz/corpus/$1"
 }
 
 fuzz_briefly() {

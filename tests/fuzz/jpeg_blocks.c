@@ -3,7 +3,8 @@
  * written beyond a buffer; a stream that is cut into subsequences gives the same blocks as a whole
  * one; an unflagged result is libjpeg-turbo's; and pictures become libjpeg-turbo's bytes.
  *
- * The first bytes say the kind of file, the rest its damage, as there; or the picture. */
+ * The first bytes say the kind of file, the rest its damage, as there; or the picture; or how
+ * another process describes the scan. */
 #include "codec/jpeg_header.h"
 #include "device/jpeg.h"
 #include "fuzz.h"
@@ -101,25 +102,25 @@ static void destuff(struct buffers *b, const uint8_t *scan)
 static uint32_t write_interval(const struct buffers *b, uint32_t interval, uint32_t length)
 {
 	const struct jpeg_image *image = b->image;
-	const uint32_t begin = b->starts[interval], end = b->starts[interval + 1];
+	const uint32_t begin = b->starts[interval], interval_end = b->starts[interval + 1];
 	const uint32_t first = interval * image->restart_interval * image->mcu_blocks;
-	uint32_t last = first + image->restart_interval * image->mcu_blocks, state = 0,
+	uint32_t end_block = first + image->restart_interval * image->mcu_blocks, state = 0,
 	         before = first, block = first, flags = 0;
 	int32_t left = 0;
 
-	last = last < image->blocks.count ? last : image->blocks.count;
+	end_block = end_block < image->blocks.count ? end_block : image->blocks.count;
 	for (uint32_t at = begin;; at += length) {
-		const uint32_t to = end - at < length ? end : at + length;
+		const uint32_t to = interval_end - at < length ? interval_end : at + length;
 		uint32_t words[32 * JPEG_SYNC_GROUP] = {0};
 
 		block = before;
-		flags |= item_write(image, decoder.tables, b->stream, at, to, end, state, words,
-		                    b->coefficients, last, &block, &left);
-		if (to == end)
+		flags |= item_write(image, decoder.tables, b->stream, at, to, interval_end, state,
+		                    words, b->coefficients, end_block, &block, &left);
+		if (to == interval_end)
 			break;
 		before += item_skim(image, decoder.tables, b->stream, at, to, &state);
 	}
-	return flags | (block < last || left < 0 ? JPEG_FLAG_LENGTH : 0);
+	return flags | (block < end_block || left < 0 ? JPEG_FLAG_LENGTH : 0);
 }
 
 /* Copies the blocks as far as they were written: up to the last column that is not 0. */
@@ -217,6 +218,7 @@ static void compare(const struct buffers *b, const uint8_t *file, size_t size)
 	free(expected.samples);
 }
 
+/* size 0: the scan is not that of the file. */
 static void decode(const uint8_t *file, size_t size, const struct jpeg_scan *scan, bool damaged,
                    uint32_t length)
 {
@@ -236,7 +238,7 @@ static void decode(const uint8_t *file, size_t size, const struct jpeg_scan *sca
 		color(run_upsample, &b, b.image->chroma_height);
 	}
 	must(damaged || !b.result.flags);
-	if (!b.result.flags)
+	if (!b.result.flags && size)
 		compare(&b, file, size);
 	buffers_fini(&b);
 	free(bytes);
@@ -310,7 +312,7 @@ static void try_picture(const uint8_t kind[KIND], const uint8_t *data, size_t si
 {
 	const struct jpegs_wish wish = {1 + kind[0] % SIDE_MAX, 1 + kind[1] % SIDE_MAX,
 	                                (enum jpegs_sampling)(kind[2] % (JPEGS_420 + 1)),
-	                                1 + kind[3] % 100};
+	                                1 + kind[3] % 100, .restart_interval = 0};
 	struct jpegs_picture p = {wish.width, wish.height, wish.sampling == JPEGS_GRAY ? 1 : 3,
 	                          NULL};
 	const size_t samples = (size_t)p.width * p.height * p.bands;
@@ -336,7 +338,7 @@ static void try_file(const uint8_t kind[KIND], const uint8_t *data, size_t size)
 		uint8_t *file;
 		size_t size;
 	} files[FILES];
-	const unsigned number = (kind[0] | kind[1] << 8) % FILES;
+	const unsigned number = (kind[0] | (unsigned)kind[1] << 8) % FILES;
 	const struct jpegs_wish wish = {1 + number * 7 % SIDE_MAX,
 	                                1 + number * 11 % SIDE_MAX,
 	                                (enum jpegs_sampling)(number % (JPEGS_420 + 1)),
@@ -355,6 +357,13 @@ static void try_file(const uint8_t kind[KIND], const uint8_t *data, size_t size)
 	}
 	file = copy_of(files[number].file, files[number].size);
 	must(!jpeg_header_read(file, files[number].size, &scan));
+	if (kind[3] & 1) {
+		change((uint8_t *)&scan, offsetof(struct jpeg_scan, offset), data, size);
+		if (jpeg_scan_valid(&scan) && scan.width <= SIDE_MAX && scan.height <= SIDE_MAX)
+			decode(file, 0, &scan, true, 4u * (1 + kind[2] % 32));
+		free(file);
+		return;
+	}
 	change(file + scan.offset, scan.size, data, size);
 	if (!jpeg_header_read(file, files[number].size, &scan))
 		decode(file, files[number].size, &scan, size >= CHANGE, 4u * (1 + kind[2] % 32));

@@ -38,10 +38,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 		must(tokens_wanted());
 		tokens_commit();
 	}
-	for (char *next; headers; headers = next) {
-		next = strchr(headers, '\n');
-		if (next)
-			*next++ = '\0';
+	for (char *after; headers; headers = after) {
+		after = strchr(headers, '\n');
+		if (after)
+			*after++ = '\0';
 		admit(headers);
 	}
 	admit("Bearer token");

@@ -35,18 +35,18 @@
 #include <jansson.h>
 
 /* The text that is the tuner's file. */
-static char *text;
+static char *tuning;
 
 static json_t *load_text(json_error_t *error)
 {
-	return json_loads(text, 0, error);
+	return json_loads(tuning, 0, error);
 }
 
 static int dump_text(const json_t *json, size_t flags)
 {
-	free(text);
-	text = json_dumps(json, flags);
-	return text ? 0 : -1;
+	free(tuning);
+	tuning = json_dumps(json, flags);
+	return tuning ? 0 : -1;
 }
 
 #define json_load_file(path, flags, error) ((void)(path), load_text(error))
@@ -59,12 +59,12 @@ static int dump_text(const json_t *json, size_t flags)
 #undef rename
 #include "../../daemon/device/cl/cache.c"
 
-static struct device device = {.name = "device", .driver = "driver"};
+static struct device tuned = {.name = "device", .driver = "driver"};
 
 const struct device *programs_device(const struct programs *programs)
 {
 	(void)programs;
-	return &device;
+	return &tuned;
 }
 
 static void read_choices(const uint8_t *input, size_t size)
@@ -76,7 +76,7 @@ static void read_choices(const uint8_t *input, size_t size)
 	strcpy(tuner.sources, "kernels");
 	strcpy(again.path, tuner.path);
 	strcpy(again.sources, tuner.sources);
-	text = strndup((const char *)input, size);
+	tuning = strndup((const char *)input, size);
 	load_choices(&tuner);
 	must(tuner.choices <= CHOICES_MAX);
 	for (uint32_t i = 0; i < tuner.choices; i++) {
@@ -91,7 +91,7 @@ static void read_choices(const uint8_t *input, size_t size)
 	load_choices(&again);
 	must(again.choices == tuner.choices);
 	must(!memcmp(again.choice, tuner.choice, tuner.choices * sizeof *tuner.choice));
-	free(text);
+	free(tuning);
 }
 
 /* The input is the file: as it is; or a program, as it was kept, with changes. */

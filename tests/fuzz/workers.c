@@ -27,6 +27,7 @@
 #include "front/workers/tracer.h"
 #include "fuzz.h"
 #include "quiet.h"
+#include "reference/reference.h"
 #include "wire/wire.h"
 
 /* Framing is the target of wire.c. */
@@ -53,7 +54,7 @@ static unsigned take(unsigned below)
 
 enum { FD = 1 << 24, FDS = 4096, TIMERS = 256, STEP_MS = 250 };
 
-static const uint64_t ms = 1000000;
+static const uint64_t ms_ns = 1000000;
 static uint64_t now;
 static bool fd_open[FDS];
 static unsigned fds_open;
@@ -155,7 +156,7 @@ bool loop_held_up(uint64_t *looked, uint64_t period_ms)
 	const uint64_t before = *looked;
 
 	*looked = now;
-	return before && now - before > (period_ms + 1000) * ms;
+	return before && now - before > (period_ms + 1000) * ms_ns;
 }
 
 enum error loop_watch(struct loop_watch *watch, int fd, uint32_t events, loop_callback *callback,
@@ -208,21 +209,21 @@ void loop_timer_start(struct loop_timer *timer, uint64_t in_ms)
 {
 	struct timer *t = find_timer(timer);
 
-	t->due = in_ms ? now + in_ms * ms : 0;
+	t->due = in_ms ? now + in_ms * ms_ns : 0;
 	t->repeat = 0;
 }
 
 void loop_timer_repeat(struct loop_timer *timer, uint64_t every_ms)
 {
 	loop_timer_start(timer, every_ms);
-	find_timer(timer)->repeat = every_ms * ms;
+	find_timer(timer)->repeat = every_ms * ms_ns;
 }
 
 uint64_t loop_timer_left(const struct loop_timer *timer)
 {
 	const struct timer *t = find_timer(timer);
 
-	return t->due > now ? (t->due - now + ms - 1) / ms : 0;
+	return t->due > now ? (t->due - now + ms_ns - 1) / ms_ns : 0;
 }
 
 void loop_stop(void)
@@ -381,7 +382,7 @@ static pid_t wait_for(pid_t pid, int *status)
 
 static int pass_ms(void)
 {
-	now += ms;
+	now += ms_ns;
 	return 0;
 }
 
@@ -414,7 +415,7 @@ void stall_init(struct stall *stall, pid_t pid)
 const char *stall_look(struct stall *stall, bool busy)
 {
 	(void)busy;
-	stall->worked_ns += STALL_LOOK_MS * ms;
+	stall->worked_ns += STALL_LOOK_MS * ms_ns;
 	return NULL;
 }
 
@@ -523,7 +524,9 @@ enum wire_result wire_receive(int socket, struct message *message, int fds[MESSA
 	return WIRE_MESSAGE;
 }
 
-#define LIBEXECDIR                                           "/nowhere"
+#ifndef LIBEXECDIR
+#define LIBEXECDIR "/nowhere"
+#endif
 #define socketpair(domain, type, protocol, pair)             make_pair(pair)
 #define fcntl(fd, ...)                                       (is_open(fd) - 1)
 #define posix_spawn(pid, path, actions, attributes, argv, e) make_process(pid)
@@ -542,6 +545,25 @@ enum wire_result wire_receive(int socket, struct message *message, int fds[MESSA
 #undef nanosleep
 #undef prlimit
 #include "../../daemon/front/workers/runs.c"
+
+/* Test tiles come back as zeros, which are right or wrong; what is right need not be computed. */
+static enum error decide_result(const struct image *image, struct reference *r)
+{
+	const size_t samples = image_pixels(image) * image->bands;
+	const bool right = take(2);
+
+	*r = (struct reference){.window = {0, 0, image->width, image->height},
+	                        .bands = image->bands,
+	                        .type = image->type,
+	                        .pixels = malloc(image_size(image)),
+	                        .slack = calloc(samples, sizeof *r->slack)};
+	memset(r->pixels, right ? 0 : 1, image_size(image));
+	return ERR_OK;
+}
+
+#define reference_filter(chain, image, pixels, result) decide_result(image, result)
+#include "../../daemon/front/workers/self_test.c"
+#undef reference_filter
 
 /* Jobs ----------------------------------------------------------------------------------------- */
 
@@ -576,15 +598,15 @@ static void post(void)
 	static const struct {
 		const char *chain;
 		bool verify, target, pages, shares;
-	} kinds[] = {{"gaussian=sigma=2"},
+	} kinds[] = {{"gaussian=sigma=2", .verify = false},
 	             {"box,median=radius=1", .verify = true},
-	             {"equalize"},
+	             {"equalize", .verify = false},
 	             {"equalize,box", .pages = true},
-	             {"canny=low=0.1"},
+	             {"canny=low=0.1", .verify = false},
 	             {"sobel", .target = true},
-	             {"gaussian=sigma=1%"},
+	             {"gaussian=sigma=1%", .verify = false},
 	             {"gaussian=sigma=20", .pages = true},
-	             {"threshold=method=otsu,gaussian=sigma=1%"}};
+	             {"threshold=method=otsu,gaussian=sigma=1%", .verify = false}};
 	struct held *h = &held[take(JOBS)];
 	const unsigned kind = take(sizeof kinds / sizeof *kinds), terms = take(256);
 	struct chain *chain, *copy;
@@ -611,7 +633,7 @@ static void post(void)
 	job->options.has_target = kinds[kind].target;
 	job->options.page = kinds[kind].pages ? PAGES_ALL : PAGE_FIRST;
 	job->terms.priority = terms & 16 ? PRIORITY_BATCH : PRIORITY_INTERACTIVE;
-	job->terms.deadline = terms & 32 ? now + (terms & 64 ? 100 : 3000) * ms : 0;
+	job->terms.deadline = terms & 32 ? now + (terms & 64 ? 100 : 3000) * ms_ns : 0;
 	job->terms.devices = terms & 128 ? 1 + take(3) : 0;
 	job->terms.codec = (enum jpeg_by)(terms % 3);
 	snprintf(job->terms.client, sizeof job->terms.client, "client%u", terms % 3);
@@ -821,7 +843,7 @@ static void reap(void)
 
 static void pass(uint64_t for_ms)
 {
-	now += for_ms * ms;
+	now += for_ms * ms_ns;
 	for (unsigned i = 0; i < TIMERS; i++) {
 		struct timer *t = &timers[i];
 
@@ -938,7 +960,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	restore_front();
 	input = data;
 	input_left = size;
-	now = 1000 * ms;
+	now = 1000 * ms_ns;
 	settings = (struct config){.codecs = 2,
 	                           .arena_size = ARENA,
 	                           .start_timeout = 10,
