@@ -47,7 +47,8 @@ fuzz_kernel() {
 	cat "$top"/kernels/{border.h,common.cl,jpeg/image.h,jpeg/common.cl} "${sources[@]}" |
 		clang -x cl -cl-std=CL1.2 -Xclang -finclude-default-header -DPIXEL=uchar -DPIXEL_MAX=255.0f \
 			"-Dby_column=by_column_$(basename "$object" .o)" "${option[@]}" -w -g -O2 \
-			-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -c - -o "$object"
+			-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
+			-fno-sanitize-coverage=trace-cmp -c - -o "$object"
 }
 
 # fuzz_kernels TARGET: compiles kernels/jpeg/ for it: each stage; for jpeg_blocks, also calls of their parts.
@@ -70,10 +71,10 @@ fuzz_build() {
 	local modules=() flags=() more=()
 	for module in ${fuzz_modules[$1]-}; do modules+=("$top/daemon/$module.c"); done
 	case $1 in
-	jpeg_kernels | jpeg_blocks) # kernels are found by their names
+	jpeg_kernels | jpeg_blocks) # kernels are found by their names; comparisons there are too many to be noted
 		fuzz_kernels "$1" || return 1
 		modules+=("$build/fuzz_$1"/*.o)
-		flags=(-rdynamic)
+		flags=(-rdynamic -fno-sanitize-coverage=trace-cmp)
 		;;
 	decode) # the front has a module of the same name as the codec worker
 		read -ra more <<<"$(pkg-config --libs gmodule-2.0 libtiff-4 libheif libde265 dav1d)"
