@@ -1,5 +1,5 @@
-/* The archive of jobs at a start: a database whose rows hold anything, or that is damaged. What is
- * read from it is found, told and forgotten like any job; nothing is opened but a job's file.
+/* The archive of jobs at a start: a database whose rows hold anything, or that is damaged. Its jobs
+ * are found, told and forgotten like any others; nothing is opened but a job's file.
  *
  * The first byte says which: rows, each column of which says its kind; or changes of a database
  * with a few rows. */

@@ -34,7 +34,7 @@ static char *next_text(void)
 	return part;
 }
 
-/* What is printed ------------------------------------------------------------------------------ */
+/* Printing ------------------------------------------------------------------------------ */
 
 static void check_printed(const char *printed)
 {

@@ -1,5 +1,5 @@
-/* The configuration: flags, environment variables and the file, and then others at a reload. What
- * is valid is the same when it is read again, and is exchanged without a loss.
+/* The configuration: flags, environment variables and the file, and then others at a reload. A
+ * valid one is the same when it is read again, and is exchanged without a loss.
  *
  * The input is lines. One that begins with - is a flag, one that begins with CONVOLVED_ a variable,
  * the others are the file's; after a line of = alone, another configuration begins. */

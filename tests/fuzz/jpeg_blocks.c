@@ -39,7 +39,7 @@ static struct jpeg_decoder decoder;
 static struct jpeg_encoder encoder;
 static cl_mem unused; /* for samples, which kernels get otherwise */
 
-/* What the kernels of one image have. Each is as large as the host makes it. */
+/* The kernels' buffers for one image, each as large as the host makes it. */
 struct buffers {
 	const struct jpeg_image *image;
 	uint32_t *stream, *starts, *prefixes;
@@ -137,7 +137,7 @@ static void fill_blocks(const struct jpeg_image *image, uint16_t *coefficients)
 	}
 }
 
-/* What follows an interval's last block is read only if it is cut, and may be flagged. */
+/* Bits behind an interval's last block are read only if it is cut, and may be flagged. */
 static void write_all(struct buffers *b, uint32_t length, bool damaged)
 {
 	const struct jpeg_image *image = b->image;

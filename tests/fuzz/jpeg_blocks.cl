@@ -1,5 +1,5 @@
-/* What an item of the kernels of jpeg/ does, to be called as C, one after another (jpeg_blocks.c): it
- * stands behind the sources of destuff, sync and write, or (ENCODES) of code. Address spaces are one
+/* The work of an item of the kernels of jpeg/, to be called as C, one after another (jpeg_blocks.c):
+ * it stands behind the sources of destuff, sync and write, or (ENCODES) of code. Address spaces are one
  * and the same on the host. */
 
 #define AS_LOCAL(type, pointer) ((const local type *)(ulong)(pointer))

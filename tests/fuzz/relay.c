@@ -1,4 +1,4 @@
-/* What workers write to standard output and error: each line is logged once, without the worker's
+/* Workers' lines on standard output and error: each is logged once, without the worker's
  * own idea of its name, or with the level that it states. */
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # run.sh SECONDS [NAME...]: runs the fuzz targets beside it, all or these, for so long each, as many at a
-# time as there are cores (CORES), and prints LEDGER.md's row of each. What it finds is in found/.
+# time as there are cores (CORES), and prints LEDGER.md's row of each. Finds are in found/.
 set -eu
 
 cd "$(dirname "$0")"

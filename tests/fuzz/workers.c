@@ -97,7 +97,7 @@ void file_close(int *fd)
 	*fd = -1;
 }
 
-/* What a codec worker has gathered. */
+/* Reads the numbers that a codec worker has gathered. */
 bool file_read(int fd, void *to, size_t size, uint64_t offset)
 {
 	const size_t some = size < input_left ? size : input_left;
@@ -314,7 +314,7 @@ void spool_close(struct spool *spool)
 
 enum { PROCESSES = 16, QUEUE = 40, PID = 1 << 20, KNOWN = 300 };
 
-/* What a process is, and has been told. */
+/* A process, and all that it has been told. */
 static struct process {
 	bool used, ended, killed, deaf, immortal;
 	int front, status; /* the front's end of its socket */
@@ -659,6 +659,7 @@ static void say_of_job(const struct codec *c, struct message *m)
 	struct problem problem;
 	const uint32_t pages = job->options.page == PAGES_ALL ? 1 + how / 4 % 4 : 1;
 	const uint64_t most = load_samples_max(job->chain->chain);
+	uint32_t index = c->run.next_tile;
 
 	if (job->image_known)
 		image = &job->image;
@@ -690,12 +691,15 @@ static void say_of_job(const struct codec *c, struct message *m)
 		m->tile.tile.arena = c->worker.number;
 	} else if (what == 6) {
 		m->type = MSG_VERIFIED;
-		m->verified = (struct message_verified){.job = job->options.job,
-		                                        .index = c->run.next_tile - 1 - how % 4,
-		                                        .run = how / 4 % 4,
-		                                        .same = how / 16 % 2,
-		                                        .samples = 1,
-		                                        .mismatches = how / 32 % 2};
+		while (index && !c->run.verified.tile[index % SLOTS_MAX].known)
+			index--;
+		m->verified =
+		    (struct message_verified){.job = job->options.job,
+		                              .index = index,
+		                              .run = c->run.verified.tile[index % SLOTS_MAX].run,
+		                              .same = how / 16 % 2,
+		                              .samples = 1,
+		                              .mismatches = how / 32 % 2};
 	} else {
 		m->type = MSG_JOB_DONE;
 		m->job_done =
@@ -927,6 +931,43 @@ static void step(void)
 	check_tiles();
 }
 
+/* Has a worker say what these bytes of input would make it say. */
+static void say_so(struct worker *w, uint8_t first, uint8_t second, uint8_t third)
+{
+	const uint8_t *const before = input, script[] = {first, second, third};
+	const size_t left_before = input_left;
+
+	input = script;
+	input_left = sizeof script;
+	say(w, 0);
+	read_messages(w);
+	input = before;
+	input_left = left_before;
+}
+
+/* A start at which nothing is wrong: two devices are found, one of which takes JPEGs. */
+static void start_up(void)
+{
+	enum { PROGRAMS = 6, WITH_JPEG = 12 };
+	struct worker *w;
+
+	LIST_FOREACH(w, &workers, place)
+		if (w->owner->once)
+			break;
+	say_so(w, 0, 0, 0);
+	say_so(w, 0, DEVICE_GPU - 1, 0);
+	say_so(w, 1, DEVICE_CPU - 1, 0);
+	end_process(w, 0);
+	LIST_FOREACH(w, &workers, place) {
+		if (w->owner->once)
+			continue;
+		say_so(w, 0, 0, 0);
+		say_so(w, 2, 1, 1);
+		if (!strcmp(w->owner->kind, "device"))
+			say_so(w, PROGRAMS, WITH_JPEG, 0);
+	}
+}
+
 /* Processes that start, and do nothing more: jobs end at their limits of time. */
 static void end_jobs(void)
 {
@@ -987,6 +1028,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	loop_timer_repeat(&check, STALL_LOOK_MS);
 	admission_init();
 	must(!tracer_init() && !scheduler_init());
+	if (take(4))
+		start_up();
 	while (input_left)
 		step();
 	end_jobs();

@@ -9,6 +9,7 @@ import sys
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 PATHS = "client daemon debian dev docs etc kernels page tests"
 GENERATED = "client/python/convolved/filters.py"  # has the service's own texts
+INPUTS = "corpus"  # a directory of any bytes
 WORDS = "Of|What|Where|Who|How|Likewise"
 START = re.compile(rf"^(?i:{WORDS})\b|(?:[.!?][\"')]* \(?|\n)(?:{WORDS})\b")
 TEXT = r""" "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*' """
@@ -38,7 +39,8 @@ def findings(file, name):
 
 
 def files(path):
-    return sorted(part for part in path.rglob("*") if part.is_file()) if path.is_dir() else [path]
+    inside = (part for part in path.rglob("*") if part.is_file() and INPUTS not in part.parts)
+    return sorted(inside) if path.is_dir() else [path]
 
 
 def main(*paths):
