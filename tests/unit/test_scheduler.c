@@ -144,6 +144,23 @@ TEST(test_allowed)
 	stop();
 }
 
+/* No tile of an ended job begins, though its codec worker may still hand out some. */
+TEST(test_ended)
+{
+	unsigned held;
+
+	start((double[]){1}, 1);
+	add(0, 10, 1e6);
+	held = device_get(0)->held_count;
+	assert_in_range(held, 1, 9);
+	jobs[0].finished = true;
+	add(0, 5, 1e6);
+	run();
+	assert_int_equal(outcome[0].filtered, held);
+	assert_int_equal(outcome[0].failed, 15 - held);
+	stop();
+}
+
 /* The tiles of a lost device are filtered by the other; one fails when it has failed twice. */
 TEST(test_retries)
 {

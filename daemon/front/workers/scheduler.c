@@ -113,6 +113,10 @@ static void send_turn(struct device *d)
 		struct task *task = (struct task *)fair_take(&ready, flow);
 
 		units -= task->units;
+		if (!task_is_current(task)) {
+			task_fail(task, ERR_CANCELLED, NULL);
+			continue;
+		}
 		if (!device_send(d, task)) {
 			fair_return(&ready, flow, &task->item);
 			break;
