@@ -1,0 +1,245 @@
+/* A simulated codec worker: reads a job, announces its image, hands out tiles as its slots allow,
+ * may doubt results, and writes an answer. The image follows from the body's size, so that each run
+ * of a job finds the same. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memfd.h"
+#include "filters/chain.h"
+#include "sim.h"
+
+enum { IN_WORK_MAX = 6 };
+
+struct codec_state {
+	struct process *p;
+	uint64_t arena; /* bytes */
+	struct message_job job;
+	uint64_t run; /* number of the events that count; grows with each job */
+	bool has_job, announced, late, cancelled, has_result;
+	struct image image, answer;
+	struct tiling tiling;
+	uint32_t next, back; /* tiles handed out, and the first that is not finished */
+	struct {
+		bool finished;
+		uint32_t run; /* that is awaited */
+	} tile[IN_WORK_MAX];
+	int writer; /* -1: not here yet */
+};
+
+static void finish(struct codec_state *c, enum error error)
+{
+	struct message done = {.type = MSG_JOB_DONE, .job_done = {.job = c->job.job}};
+
+	done.job_done.error = error;
+	done.job_done.input_format = FORMAT_PNM;
+	if (error) {
+		problem_set(&done.job_done.problem, error, "simulated");
+	} else {
+		done.job_done.format = FORMAT_PNM;
+		done.job_done.image = c->answer;
+		done.job_done.answer_size = 1 + c->job.body_size * 7 % 3000;
+	}
+	file_close(&c->writer);
+	c->has_job = false;
+	c->run++;
+	sim_work(c->p, false);
+	sim_send(c->p, &done);
+}
+
+/* Writes the answer once its place is known and all tiles are back. */
+static void write_answer(void *context, uint64_t run)
+{
+	static const char pixels[3000];
+	struct codec_state *c = context;
+
+	if (run != c->run || c->p->has_ended || c->p->is_hung || sim_may_fail(c->p) ||
+	    c->p->is_hung)
+		return;
+	must(file_write(c->writer, pixels, 1 + c->job.body_size * 7 % 3000, 0));
+	if (!sim_fault(FAULT_UNSEALED))
+		memfd_seal(c->writer); /* fails for a file */
+	finish(c, ERR_OK);
+}
+
+static void go_on(struct codec_state *c)
+{
+	if (c->has_result || c->writer < 0 || c->back < c->tiling.count)
+		return;
+	c->has_result = true;
+	sim_after(sim_while(SIM_MS), write_answer, c, c->run);
+}
+
+static void send_tiles(struct codec_state *c)
+{
+	const uint32_t room = c->tiling.slots < IN_WORK_MAX ? c->tiling.slots : IN_WORK_MAX;
+	struct message message = {.type = MSG_TILE};
+
+	while (c->has_job && c->next < c->tiling.count && c->next - c->back < room) {
+		tiling_tile(&c->tiling, c->next++, &message.tile.tile);
+		message.tile.tile.job = c->job.job;
+		message.tile.tile.arena = c->p->number;
+		sim_send(c->p, &message);
+	}
+}
+
+static void announce(void *context, uint64_t run)
+{
+	struct codec_state *c = context;
+	struct message m = {.type = MSG_IMAGE, .image = {.job = c->job.job}};
+
+	if (run != c->run || sim_may_fail(c->p) || c->p->is_hung)
+		return;
+	if (sim_fault(FAULT_BAD_IMAGE)) {
+		finish(c, ERR_NOT_AN_IMAGE);
+		return;
+	}
+	m.image.whole = m.image.image = c->image;
+	m.image.answer = c->answer;
+	m.image.pages = 1;
+	m.image.input_format = FORMAT_PNM;
+	m.image.tiles = c->tiling.count;
+	m.image.late = c->tiling.count == 1 && sim_once_in(2);
+	for (int side = 0; side < JPEG_SIDES; side++)
+		m.image.jpeg[side] = JPEG_REASON_BODY;
+	c->announced = true;
+	sim_send(c->p, &m);
+	if (!c->p->has_ended)
+		send_tiles(c);
+}
+
+static void begin_job(struct codec_state *c, const struct message_job *job, const int *fds)
+{
+	struct problem problem;
+	struct chain *chain;
+	enum error e;
+
+	must(!c->has_job && job->arena == c->p->number && c->arena);
+	must(!chain_take(fds[1], &chain));
+	close(fds[0]);
+	close(fds[1]);
+	must(!job->gather);
+	c->job = *job;
+	c->has_job = true;
+	c->announced = c->cancelled = c->has_result = false;
+	c->next = c->back = 0;
+	memset(c->tile, 0, sizeof c->tile);
+	c->image = (struct image){.width = 16 + (uint32_t)(job->body_size * 13 % 200),
+	                          .height = 16 + (uint32_t)(job->body_size * 31 % 900),
+	                          .bands = job->body_size % 2 ? 1 : 3};
+	if (image_pixels(&c->image) > job->pixels_max) /* the canary's */
+		c->image = (struct image){.width = 16, .height = 16, .bands = 1};
+	c->answer = c->image;
+	sim_work(c->p, true);
+	e = tiling_init(&c->tiling, chain, &c->image, c->arena, c->arena, job->samples_max,
+	                &problem);
+	c->answer.width = c->tiling.width;
+	c->answer.height = c->tiling.height;
+	free(chain);
+	if (e)
+		finish(c, e);
+	else
+		sim_after(sim_while(2 * SIM_MS), announce, c, c->run);
+}
+
+/* A tile is finished unless it is doubtful; it then runs again, on the same device and perhaps on
+ * another one. */
+static void take_tile(struct codec_state *c, const struct message_tile_done *done)
+{
+	struct message m = {.type = MSG_VERIFIED, .verified = {.job = c->job.job}};
+	const unsigned place = done->index % IN_WORK_MAX;
+	const uint32_t run = c->tile[place].run;
+
+	if (!c->has_job || done->job != c->job.job)
+		return;
+	must(done->index >= c->back && done->index < c->next && !c->tile[place].finished);
+	if (done->error) {
+		finish(c, (enum error)done->error);
+		return;
+	}
+	if (run || c->job.verify || sim_devices_are_wrong()) {
+		m.verified.index = done->index;
+		m.verified.run = run;
+		m.verified.samples = 100;
+		m.verified.same = !sim_devices_are_wrong();
+		m.verified.mismatches = sim_devices_are_wrong() ? 3 : 0;
+		sim_send(c->p, &m);
+		if (m.verified.mismatches && (!run || (run == 1 && done->others))) {
+			c->tile[place].run++;
+			return;
+		}
+	}
+	c->tile[place].finished = true;
+	for (; c->tile[c->back % IN_WORK_MAX].finished; c->back++)
+		memset(&c->tile[c->back % IN_WORK_MAX], 0, sizeof *c->tile);
+	send_tiles(c);
+	go_on(c);
+}
+
+static void cancel(void *context, uint64_t run)
+{
+	struct codec_state *c = context;
+
+	if (run == c->run && c->has_job && !c->p->has_ended && !c->p->is_hung)
+		finish(c, ERR_CANCELLED);
+}
+
+static void message(struct process *p, const struct message *m, const int *fds)
+{
+	struct codec_state *c = p->state;
+
+	switch ((enum message_type)m->type) {
+	case MSG_ARENA:
+		c->arena = m->arena.in_size;
+		close(fds[0]);
+		close(fds[1]);
+		break;
+	case MSG_JOB:
+		begin_job(c, &m->job, fds);
+		break;
+	case MSG_ANSWER:
+		close(fds[1]);
+		if (!c->has_job || m->answer.job != c->job.job) {
+			close(fds[0]);
+			break;
+		}
+		must(c->writer < 0);
+		c->writer = fds[0];
+		go_on(c);
+		break;
+	case MSG_TILE_DONE:
+		if (!sim_may_fail(p) && !p->is_hung)
+			take_tile(c, &m->tile_done);
+		break;
+	case MSG_CANCEL:
+		if (c->has_job && m->cancel.job == c->job.job && !sim_fault(FAULT_DEAF))
+			sim_after(sim_while(5 * SIM_MS), cancel, c, c->run);
+		break;
+	default:
+		violated("a codec got %s", message_name(m->type));
+	}
+}
+
+static void prepare(struct process *p, struct message_ready *ready)
+{
+	struct codec_state *c = p->state = calloc(1, sizeof *c);
+
+	must(c);
+	c->p = p;
+	c->writer = -1;
+	ready->formats = format_sets_known();
+}
+
+static void down(struct process *p)
+{
+	struct codec_state *c = p->state;
+
+	if (!c)
+		return;
+	file_close(&c->writer);
+	c->run++;
+}
+
+const struct program sim_codec = {"convolved-codec", prepare, message, down};

@@ -1,0 +1,351 @@
+/* The course of a seed: the faults that it has, a configuration, clients, the end of all faults,
+ * and after a while, in which everything must come to rest, the end of the service. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "front/jobs/job.h"
+#include "front/jobs/store.h"
+#include "front/workers/device_table.h"
+#include "sim.h"
+
+int front_main(int argc, char **argv);
+
+enum { ARGUMENTS_MAX = 64, TEXT = 64, CLIENTS_MAX = 24, HERD = 160, REST_MS = 500, RESTS = 5 };
+
+/* All requests have been answered, and all results are forgotten, so long after the last fault; the
+ * service has stopped so long after its drain-timeout. */
+static const uint64_t rest_ns = 600 * SIM_S, stop_ns = 10 * SIM_S;
+
+static char argument[ARGUMENTS_MAX][TEXT];
+static char *arguments[ARGUMENTS_MAX + 1];
+static int argument_count;
+static char directory[TEXT];
+static uint64_t calm_at, stop_at, result_time, drain_time;
+static unsigned resting, descriptors, workers;
+
+/* Chance -----------------------------------------------------------------------------------------
+ */
+
+static uint64_t state;
+uint64_t sim_faults[FAULTS];
+bool sim_calm;
+
+/* SplitMix64, by S. Vigna. */
+uint64_t sim_random(void)
+{
+	uint64_t z = state += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return z ^ z >> 31;
+}
+
+uint64_t sim_below(uint64_t n)
+{
+	return sim_random() % n;
+}
+
+uint64_t sim_between(uint64_t least, uint64_t most)
+{
+	return least + sim_below(most - least + 1);
+}
+
+bool sim_once_in(uint64_t n)
+{
+	return !sim_below(n);
+}
+
+uint64_t sim_while(uint64_t most)
+{
+	const uint64_t part = sim_once_in(8) ? most : most / 16;
+
+	return part ? sim_below(part + 1) : 0;
+}
+
+bool sim_fault(enum fault fault)
+{
+	return sim_faults[fault] && !sim_calm && sim_once_in(sim_faults[fault]);
+}
+
+static const uint64_t usual[FAULTS] = {
+#define FAULT(symbol, one_in, text) [FAULT_##symbol] = one_in,
+#include "faults.def"
+#undef FAULT
+};
+
+static const char *const texts[FAULTS] = {
+#define FAULT(symbol, one_in, text) [FAULT_##symbol] = text,
+#include "faults.def"
+#undef FAULT
+};
+
+static void choose_faults(void)
+{
+	const uint64_t share = sim_between(1, 10);
+
+	for (enum fault f = 0; f < FAULTS; f++) {
+		sim_faults[f] = 0;
+		if (!sim_once_in(share + 1) || (f == FAULT_HERD && !sim_once_in(8)))
+			continue;
+		sim_faults[f] = usual[f] * (uint64_t[]){1, 3, 10}[sim_below(3)];
+		sim_trace("fault: %s, once in %lu", texts[f], sim_faults[f]);
+	}
+}
+
+/* Configuration ----------------------------------------------------------------------------------
+ */
+
+static void add(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void add(const char *name, const char *format, ...)
+{
+	va_list list;
+
+	must(argument_count + 2 <= ARGUMENTS_MAX);
+	snprintf(argument[argument_count], TEXT, "--%s", name);
+	va_start(list, format);
+	vsnprintf(argument[argument_count + 1], TEXT, format, list);
+	va_end(list);
+	sim_trace("%s %s", argument[argument_count], argument[argument_count + 1]);
+	argument_count += 2;
+}
+
+static uint64_t one_of(uint64_t a, uint64_t b, uint64_t c)
+{
+	return (uint64_t[]){a, b, c}[sim_below(3)];
+}
+
+static void configure(void)
+{
+	const unsigned codecs = (unsigned)sim_between(1, 4), https = (unsigned)sim_between(1, 2);
+
+	workers = codecs + https;
+	argument_count = 0;
+	snprintf(argument[argument_count++], TEXT, "convolved");
+	result_time = sim_between(1, 20);
+	drain_time = one_of(1, 5, 10);
+	add("listen", "127.0.0.1:0");
+	add("cache-dir", "%s", directory);
+	add("state-dir", "%s", directory);
+	add("device", "*");
+	add("durable", "%s", sim_once_in(3) ? "yes" : "no");
+	add("codecs", "%u", codecs);
+	add("http-workers", "%u", https);
+	add("arena-size", "%luK", one_of(64, 256, 1024));
+	add("max-bodies", "%lu", one_of(2, 8, 256));
+	add("max-jobs", "%lu", one_of(2, 8, 256));
+	add("max-wait", "%lu", one_of(2, 10, 60));
+	add("max-memory", "%luM", one_of(1, 4, 64));
+	add("spool-size", "%luK", one_of(1, 20, 1024));
+	add("max-client-connections", "%lu", one_of(3, 100, 1000));
+	add("client-share", "0.%lu", sim_between(3, 9));
+	add("job-timeout", "%lu", one_of(3, 10, 40));
+	add("tile-timeout", "%lu", one_of(2, 5, 20));
+	add("start-timeout", "%lu", one_of(3, 10, 30));
+	add("result-time", "%lu", result_time);
+	add("result-count", "%lu", one_of(2, 10, 100));
+	add("result-size", "%luK", one_of(4, 100, 10000));
+	add("canary-interval", "%lu", one_of(1, 5, 10));
+	add("quarantine-failures", "%lu", one_of(1, 2, 5));
+	add("drain-timeout", "%lu", drain_time);
+	for (int i = 0; i < argument_count; i++)
+		arguments[i] = argument[i];
+	arguments[argument_count] = NULL;
+}
+
+/* The course -------------------------------------------------------------------------------------
+ */
+
+bool scenario_accepts(void)
+{
+	return !stop_at;
+}
+
+uint64_t scenario_excuse(uint64_t arrived)
+{
+	(void)arrived;
+	return UINT64_MAX / 2;
+}
+
+void scenario_answered(int status, uint64_t ns)
+{
+	(void)status, (void)ns;
+}
+
+static void stop_is_late(void *context, uint64_t number)
+{
+	(void)context, (void)number;
+	violated("the service has not stopped");
+}
+
+static void stop(void *context, uint64_t number)
+{
+	(void)context, (void)number;
+	if (stop_at)
+		return;
+	sim_trace("the service is told to stop");
+	stop_at = sim_now;
+	sim_raise(SIGTERM);
+	sim_after(drain_time * SIM_S + stop_ns, stop_is_late, NULL, 0);
+}
+
+/* True if all workers are up, and nothing is left of clients. */
+static bool is_at_rest(void)
+{
+	unsigned up = 0;
+
+	for (const struct process *p = sim_processes; p; p = p->next) {
+		if (p->has_ended != p->is_reaped)
+			return false;
+		up += p->is_up && !p->has_ended;
+	}
+	return up == workers + sim_devices && !sim_clients() && !jobs_open() &&
+	       devices_up() == sim_devices && !store_survey().jobs && !store_survey().changes;
+}
+
+static void look(void *context, uint64_t number)
+{
+	char waits[256];
+
+	(void)context, (void)number;
+	resting = is_at_rest() ? resting + 1 : 0;
+	if (resting == RESTS) {
+		sim_trace("everything is at rest");
+		check_idle();
+		if (sim_descriptors() != descriptors)
+			violated("%u descriptors are open, %u were before", sim_descriptors(),
+			         descriptors);
+		stop(NULL, 0);
+		return;
+	}
+	if (sim_now > calm_at + rest_ns) {
+		sim_clients_describe(waits, sizeof waits);
+		violated(
+		    "no rest after %lu s: %u clients, %u jobs, %u of %u devices up, %u stored; %s",
+		    rest_ns / SIM_S, sim_clients(), jobs_open(), devices_up(), sim_devices,
+		    store_survey().jobs, waits);
+	}
+	sim_after(REST_MS * SIM_MS, look, NULL, 0);
+}
+
+static void become_calm(void *context, uint64_t number)
+{
+	(void)context, (void)number;
+	sim_trace("no more faults");
+	sim_calm = true;
+	calm_at = sim_now;
+	look(NULL, 0);
+}
+
+/* Everything has started, so that clients may come. */
+static void begin(void *context, uint64_t number)
+{
+	const unsigned clients = (unsigned)sim_between(1, CLIENTS_MAX);
+	const uint64_t time = sim_between(1, 20) * SIM_S;
+
+	(void)context, (void)number;
+	resting = is_at_rest() ? resting + 1 : 0;
+	if (resting < RESTS) {
+		must(sim_now < 1100 * SIM_S);
+		sim_after(SIM_MS, begin, NULL, 0);
+		return;
+	}
+	resting = 0;
+	descriptors = sim_descriptors();
+	sim_calm = false;
+	for (unsigned i = 0; i < clients; i++)
+		sim_client_begin(sim_below(time), false);
+	for (unsigned i = 0; sim_faults[FAULT_HERD] && i < HERD; i++)
+		sim_client_begin(time / 2 + sim_below(SIM_MS), true);
+	sim_after(sim_between(time, 2 * time), become_calm, NULL, 0);
+	if (sim_faults[FAULT_EARLY_STOP])
+		sim_after(sim_below(2 * time), stop, NULL, 0);
+}
+
+static void empty_directory(const char *path)
+{
+	DIR *all = opendir(path);
+	struct dirent *entry;
+	char name[512];
+
+	while (all && (entry = readdir(all))) {
+		if (*entry->d_name == '.')
+			continue;
+		snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
+		if (unlink(name)) {
+			empty_directory(name);
+			rmdir(name);
+		}
+	}
+	if (all)
+		closedir(all);
+}
+
+/* Those of the system. */
+static unsigned count_real(void)
+{
+	enum { MOST = 256 };
+	unsigned count = 0;
+
+	for (int fd = 0; fd < MOST; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+/* The front's variables, as they are when it starts. */
+extern char __start_sim_state[], __stop_sim_state[];
+static char *first_state;
+
+void scenario_run(uint64_t seed)
+{
+	/* Of signals, and of errands, which may still use them. */
+	enum { KEPT_DESCRIPTORS = 5 };
+	const size_t size = (size_t)(__stop_sim_state - __start_sim_state);
+	unsigned real;
+
+	if (!first_state) {
+		first_state = malloc(size);
+		must(first_state);
+		memcpy(first_state, __start_sim_state, size);
+		sim_disk_init();
+		snprintf(directory, sizeof directory, "/dev/shm/sim.%d", (int)getpid());
+		mkdir(directory, 0700);
+	}
+	memcpy(__start_sim_state, first_state, size);
+	state = seed;
+	sim_loop_reset();
+	sim_calm = true;
+	stop_at = calm_at = 0;
+	resting = 0;
+	choose_faults();
+	configure();
+	sim_devices = (unsigned)sim_between(1, 3);
+	sim_socket_room = 212992;
+	sim_link_room = sim_faults[FAULT_SMALL_LINK] ? sim_between(1000, 50000) : 400000;
+	real = count_real();
+	sim_after(0, begin, NULL, 0);
+	must(!front_main(argument_count, arguments));
+	sim_trace("the service has ended");
+	must(!sim_clients());
+	if (sim_descriptors() != KEPT_DESCRIPTORS)
+		violated("%u descriptors are open at the end", sim_descriptors());
+	must(!sim_loop_timers());
+	sim_disk_reset();
+	must(count_real() <= real + 1);
+	close_range(real, ~0u, 0);
+	sim_threads_reset();
+	sim_devices_reset();
+	sim_clients_reset();
+	check_reset();
+	sim_workers_reset();
+	sim_kernel_reset();
+	empty_directory(directory);
+	sim_counts[COUNT_SEEDS]++;
+}
