@@ -318,6 +318,8 @@ static void device_down(struct worker *worker, const char *reason)
 {
 	struct device *d = device_get(worker->number);
 
+	if (d->up_since) /* perhaps only since the scheduler last looked */
+		d->last_up = loop_now();
 	memset(d->plan, 0, sizeof d->plan);
 	arenas_leave(&d->arenas);
 	d->programs.pending = d->programs.compiling = 0;
