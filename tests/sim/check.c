@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "base/log.h"
 #include "front/api/remote.h"
@@ -17,11 +19,13 @@
 #include "front/workers/device_table.h"
 #include "front/workers/devices.h"
 #include "front/workers/runs.h"
+#include "front/workers/self_test.h"
 #include "front/workers/scheduler.h"
 #include "link/link.h"
 #include "sim.h"
 
-enum { LINK_BEYOND = 1 << 20, MEMORY_BEYOND = 2 << 20 };
+/* SHARES_EVERY: turns, as that takes long. */
+enum { SHARES_EVERY = 64, LINK_BEYOND = 1 << 20, MEMORY_BEYOND = 2 << 20 };
 
 /* Jobs: each ends at most once, and none is forgotten --------------------------------------------
  */
@@ -77,7 +81,7 @@ struct away {
 	const struct process *device;
 	uint64_t job;
 	uint32_t index, arena;
-	int in; /* the front's descriptor of the arena's memory */
+	ino_t memory;
 };
 
 static struct away *away;
@@ -106,23 +110,33 @@ void check_process_ended(struct process *p)
 	forget(p, true, 0, 0);
 }
 
+/* Tells an arena's memory from another of the same number. */
+static ino_t memory_of(unsigned arena)
+{
+	struct stat status = {0};
+
+	must(arenas_get(arena) && !fstat(arenas_get(arena)->in, &status));
+	return status.st_ino;
+}
+
 static void tile_leaves(const struct process *device, const struct tile *tile)
 {
 	struct away *a = calloc(1, sizeof *a);
-	const struct arena_files *arena = arenas_get(tile->arena);
 
 	must(a);
-	*a = (struct away){away,        device,      tile->job,
-	                   tile->index, tile->arena, arena ? arena->in : -1};
+	*a = (struct away){away, device, tile->job, tile->index, tile->arena, 0};
+	if (tile->arena != SELF_TEST_ARENA)
+		a->memory = memory_of(tile->arena);
 	away = a;
 	sim_counts[COUNT_TILES]++;
 }
 
 static void job_begins(const struct message_job *job)
 {
+	const ino_t memory = memory_of(job->arena);
+
 	for (const struct away *a = away; a; a = a->next)
-		if (a->arena == job->arena && a->in == arenas_get(job->arena)->in &&
-		    a->job != job->job)
+		if (a->memory == memory && a->job != job->job)
 			violated("run %lu begins in arena %u, where %s has tile %u of run %lu",
 			         job->job, job->arena, a->device->name, a->index, a->job);
 }
@@ -155,6 +169,13 @@ bool __wrap_device_send(struct device *d, struct task *task)
 	return __real_device_send(d, task);
 }
 
+void __wrap_worker_refuse(struct worker *w, const char *what);
+
+void __wrap_worker_refuse(struct worker *w, const char *what)
+{
+	violated("an honest %s is refused for %s", w->name, what);
+}
+
 /* Links ------------------------------------------------------------------------------------------
  */
 
@@ -178,16 +199,38 @@ bool __wrap_link_send(struct link *link, const struct link_message *message)
 /* Answers keep their deadlines -------------------------------------------------------------------
  */
 
+static const uint64_t LATE = 100 * SIM_MS;
+static uint64_t last_up; /* when a device was */
+
+/* Requests wait for a device that is away for a short time. */
+static void check_no_device(const struct request *r)
+{
+	const uint64_t look = SIM_S, tenth = config->job_timeout * SIM_S / 10,
+	               most = (tenth > 4 * SIM_S ? tenth : 4 * SIM_S) - look;
+
+	for (unsigned i = 0; i < r->head.parameters; i++)
+		if (!strcmp(r->head.parameter[i].name, "device"))
+			return;
+	if (devices_wanted() == devices_count() && sim_now - last_up < most)
+		violated("request %s finds no device, %.3f s after one was up", r->id,
+		         (double)(sim_now - last_up) / SIM_S);
+}
+
 const struct answer *__real_routes_answer(struct request *r);
 const struct answer *__wrap_routes_answer(struct request *r);
 
 const struct answer *__wrap_routes_answer(struct request *r)
 {
-	const uint64_t deadline = r->terms.deadline, now = sim_now;
+	const uint64_t now = sim_now, begun = r->job ? r->job->times.accepted : 0;
+	uint64_t deadline = r->terms.deadline;
 
-	if (deadline && !r->async && now > deadline + scenario_excuse(r->arrived))
+	deadline = deadline > begun ? deadline : begun;
+	deadline = deadline > sim_excuse ? deadline : sim_excuse;
+	if (r->terms.deadline && begun && !r->async && now > deadline + LATE)
 		violated("request %s is answered %.3f s after its deadline: %d", r->id,
 		         (double)(now - deadline) / SIM_S, r->answer.status);
+	if (r->answer.reason && !strcmp(r->answer.reason, "no-device"))
+		check_no_device(r);
 	return __real_routes_answer(r);
 }
 
@@ -219,7 +262,8 @@ static void check_shares(void)
 			violated("clients hold %lu of kind %d, all together %lu", sum, kind,
 			         share_total(kind));
 	}
-	must(share_total(SHARE_BODIES) <= config->max_bodies);
+	/* A reload may have lowered it. */
+	must(share_total(SHARE_BODIES) <= config->max_bodies || sim_faults[FAULT_RELOAD]);
 	must(share_total(SHARE_CONNECTIONS) <= share_connections_most());
 }
 
@@ -228,11 +272,18 @@ void check_step(void)
 	if (!config)
 		return;
 	check_tasks();
-	check_shares();
+	if (sim_turns() % SHARES_EVERY == 0)
+		check_shares();
 	if (spool_memory() > config->max_memory + MEMORY_BEYOND)
 		violated("bodies and answers take %lu bytes of at most %lu", spool_memory(),
 		         config->max_memory);
-	sim_counts[COUNT_FULL] += fullest && link_is_full(fullest);
+	if (devices_up())
+		last_up = sim_now;
+	if (fullest && !link_is_full(fullest))
+		fullest = NULL;
+	if (fullest)
+		sim_excuse = sim_now;
+	sim_counts[COUNT_FULL] += fullest != NULL;
 }
 
 void check_idle(void)
@@ -261,6 +312,51 @@ void check_reset(void)
 	while (away)
 		forget(away->device, true, 0, 0);
 	fullest = NULL;
+	last_up = 0;
+}
+
+/* The archive ------------------------------------------------------------------------------------
+ */
+
+enum { KNOWN_MAX = 64, ID_SIZE = 64 };
+
+/* Shared with the process of the service's second life. */
+static struct {
+	uint64_t at; /* when it has crashed */
+	unsigned count;
+	char id[KNOWN_MAX][ID_SIZE];
+} * known;
+
+void check_share(void)
+{
+	known =
+	    mmap(NULL, sizeof *known, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	must(known != MAP_FAILED);
+}
+
+void check_crash(void)
+{
+	known->at = sim_now;
+	known->count = 0;
+	for (const struct stored *s = store_next(NULL); s && known->count < KNOWN_MAX;
+	     s = store_next(s))
+		snprintf(known->id[known->count++], ID_SIZE, "%s", s->id);
+}
+
+uint64_t check_crashed_at(void)
+{
+	return known->at;
+}
+
+void check_recovery(void)
+{
+	for (unsigned i = 0; i < known->count; i++) {
+		const struct stored *s = store_find_any(known->id[i]);
+
+		if (!s || !stored_is_shown(s))
+			violated("the job %s is lost", known->id[i]);
+	}
+	sim_counts[COUNT_RECOVERED] += known->count;
 }
 
 /* The log ----------------------------------------------------------------------------------------

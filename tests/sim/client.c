@@ -13,7 +13,7 @@
 #include "link/link.h"
 #include "sim.h"
 
-enum { IDS_MAX = 64, ID_SIZE = 64, BODY_MAX = 40000 };
+enum { IDS_MAX = 64, ID_SIZE = 64, BODY_MAX = 20000 };
 
 enum stage {
 	NOTHING, /* no request */
@@ -62,9 +62,13 @@ static const struct ask {
     {6, "POST", "/v1/filters/box", "verify", "1", true, false},
     {6, "POST", "/v1/filters/box", "priority", "batch", true, false},
     {6, "POST", "/v1/filters/box", "device", "*0", true, false},
+    {4, "POST", "/v1/filters/equalize", NULL, NULL, true, false},
+    {4, "POST", "/v1/filters/threshold", "method", "otsu", true, false},
+    {4, "POST", "/v1/filters/canny", NULL, NULL, true, false},
+    {4, "POST", "/v1/filters/gaussian", "sigma", "2%", true, false},
     {2, "POST", "/v1/filters/box", "size", "wrong", true, false},
     {20, "POST", "/v1/filters/gaussian", "sigma", "2", true, true},
-    {6, "POST", "/v1/filters/box", "priority", "batch", true, true},
+    {6, "POST", "/v1/filters/equalize", "priority", "batch", true, true},
     {10, "GET", "/v1/jobs/%s", "wait", "20", false, false},
     {6, "GET", "/v1/jobs/%s/result", "wait", "20", false, false},
     {6, "GET", "/v1/jobs/%s/events", NULL, NULL, false, false},
@@ -74,7 +78,7 @@ static const struct ask {
     {2, "GET", "/v1/kernels", NULL, NULL, false, false},
     {2, "GET", "/metrics", NULL, NULL, false, false},
     {2, "GET", "/readyz", NULL, NULL, false, false},
-    {0, "GET", "/openapi.json", NULL, NULL, false, false}, /* of a herd */
+    {2, "GET", "/v1/filters", NULL, NULL, false, false}, /* of a herd */
 };
 
 const char *const sim_names[SIM_NAMES] = {"127.0.0.1", "10.0.0.1", "10.0.0.2", "user 1000",
@@ -109,6 +113,8 @@ static void act_after(struct client *c, uint64_t ns)
 
 static uint64_t some_time(void)
 {
+	if (sim_faults[FAULT_BIG_ANSWERS] && !sim_calm && sim_once_in(3))
+		return sim_between(SIM_S, 15 * SIM_S);
 	return sim_fault(FAULT_SLOW_CLIENT) ? sim_while(3 * SIM_S) : sim_while(5 * SIM_MS);
 }
 

@@ -11,7 +11,7 @@
 #include "filters/chain.h"
 #include "sim.h"
 
-enum { IN_WORK_MAX = 6 };
+enum { IN_WORK_MAX = 6, ANSWER_MAX = 400000 };
 
 struct codec_state {
 	struct process *p;
@@ -29,6 +29,20 @@ struct codec_state {
 	int writer; /* -1: not here yet */
 };
 
+/* Bytes of the answer: the numbers that a run gathers, or of an image, which may be long. */
+static size_t answer_size(const struct codec_state *c)
+{
+	const bool luma = c->job.gather_channels == CHANNELS_LUMA;
+	const size_t small = 1 + c->job.body_size * 7 % 3000;
+
+	if (c->job.gather == GATHER_EDGES)
+		return edges_words(c->tiling.width, c->tiling.height) * sizeof(double);
+	if (c->job.gather)
+		return gather_rows(&c->image, luma) *
+		       gather_entries((enum gather)c->job.gather, PIXEL_U8) * sizeof(double);
+	return sim_faults[FAULT_BIG_ANSWERS] ? ANSWER_MAX : small;
+}
+
 static void finish(struct codec_state *c, enum error error)
 {
 	struct message done = {.type = MSG_JOB_DONE, .job_done = {.job = c->job.job}};
@@ -40,7 +54,8 @@ static void finish(struct codec_state *c, enum error error)
 	} else {
 		done.job_done.format = FORMAT_PNM;
 		done.job_done.image = c->answer;
-		done.job_done.answer_size = 1 + c->job.body_size * 7 % 3000;
+		done.job_done.answer_size = answer_size(c);
+		done.job_done.kept = c->job.gather && sim_once_in(2);
 	}
 	file_close(&c->writer);
 	c->has_job = false;
@@ -52,13 +67,13 @@ static void finish(struct codec_state *c, enum error error)
 /* Writes the answer once its place is known and all tiles are back. */
 static void write_answer(void *context, uint64_t run)
 {
-	static const char pixels[3000];
+	static const char bytes[ANSWER_MAX];
 	struct codec_state *c = context;
 
 	if (run != c->run || c->p->has_ended || c->p->is_hung || sim_may_fail(c->p) ||
 	    c->p->is_hung)
 		return;
-	must(file_write(c->writer, pixels, 1 + c->job.body_size * 7 % 3000, 0));
+	must(file_write(c->writer, bytes, answer_size(c), 0));
 	if (!sim_fault(FAULT_UNSEALED))
 		memfd_seal(c->writer); /* fails for a file */
 	finish(c, ERR_OK);
@@ -120,7 +135,6 @@ static void begin_job(struct codec_state *c, const struct message_job *job, cons
 	must(!chain_take(fds[1], &chain));
 	close(fds[0]);
 	close(fds[1]);
-	must(!job->gather);
 	c->job = *job;
 	c->has_job = true;
 	c->announced = c->cancelled = c->has_result = false;

@@ -71,6 +71,7 @@ static void receive(void *context, struct link_message *message)
 
 	if (h->p->is_hung || h->p->has_ended)
 		return;
+	h->p->heard = sim_now;
 	sim_work(h->p, false);
 	h->p->worked += SIM_MS; /* it turns */
 	if (message->type == LINK_PING) {
@@ -134,6 +135,7 @@ static void prepare(struct process *p, struct message_ready *ready)
 	(void)ready;
 	must(h);
 	h->p = p;
+	p->heard = sim_now;
 	h->link.readable.fd = h->link.writable.fd = h->link.again = -1;
 	STAILQ_INIT(&h->link.queue);
 }

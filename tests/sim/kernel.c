@@ -325,7 +325,7 @@ void sim_raise(int number)
 {
 	for (int i = 0; i < MOST; i++)
 		if (table[i] && table[i]->kind == SIGNALS)
-			table[i]->value = (uint64_t)number;
+			table[i]->value |= UINT64_C(1) << number;
 }
 
 int sim_pidfd(struct process *process)
@@ -352,13 +352,15 @@ ssize_t __wrap_read(int fd, void *data, size_t size)
 		errno = EAGAIN;
 		return -1;
 	}
-	if (o->kind == EVENT)
+	if (o->kind == EVENT) {
 		memcpy(data, &o->value, sizeof o->value);
-	info.ssi_signo = (uint32_t)o->value;
-	if (o->kind == SIGNALS)
-		memcpy(data, &info, sizeof info);
-	o->value = 0;
-	return o->kind == EVENT ? (ssize_t)sizeof o->value : (ssize_t)sizeof info;
+		o->value = 0;
+		return sizeof o->value;
+	}
+	info.ssi_signo = (uint32_t)__builtin_ctzll(o->value);
+	o->value &= o->value - 1;
+	memcpy(data, &info, sizeof info);
+	return sizeof info;
 }
 
 ssize_t __real_write(int fd, const void *data, size_t size);

@@ -16,7 +16,7 @@ enum {
 	TURNS_MAX = 400000,
 };
 
-uint64_t sim_now;
+uint64_t sim_now, sim_excuse;
 static uint64_t tick; /* time that passes with each look at the clock */
 static uint64_t turns;
 static bool running;
@@ -107,6 +107,8 @@ void sim_loop_reset(void)
 	watches = timers_used = event_count = 0;
 	turns = order = 0;
 	sim_now = 1000 * SIM_S;
+	sim_excuse = 0;
+	running = false;
 }
 
 unsigned sim_loop_timers(void)
@@ -256,6 +258,11 @@ void loop_await(int fd)
 		sim_thread_await(fd);
 }
 
+bool sim_loop_runs(void)
+{
+	return running;
+}
+
 void loop_stop(void)
 {
 	running = false;
@@ -375,7 +382,7 @@ void loop_run(int (*turn)(void))
 		if (next > sim_now)
 			sim_now = next;
 		if (sim_fault(FAULT_HELD_UP))
-			sim_now += sim_between(1, 4 * SIM_S);
+			sim_excuse = sim_now += sim_between(1, 4 * SIM_S);
 		run_events();
 		call_due();
 	}

@@ -8,27 +8,40 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "front/config/config.h"
 #include "front/jobs/job.h"
 #include "front/jobs/store.h"
 #include "front/workers/device_table.h"
 #include "sim.h"
 
 int front_main(int argc, char **argv);
+pid_t __real_waitpid(pid_t pid, int *status, int options);
 
-enum { ARGUMENTS_MAX = 64, TEXT = 64, CLIENTS_MAX = 24, HERD = 160, REST_MS = 500, RESTS = 5 };
+enum {
+	ARGUMENTS_MAX = 64,
+	TEXT = 64,
+	CLIENTS_MAX = 24,
+	HERD = 300,
+	REST_MS = 500,
+	RESTS = 5,
+	RELOADS = 3,
+	CRASHED = 77
+};
 
 /* All requests have been answered, and all results are forgotten, so long after the last fault; the
  * service has stopped so long after its drain-timeout. */
 static const uint64_t rest_ns = 600 * SIM_S, stop_ns = 10 * SIM_S;
 
-static char argument[ARGUMENTS_MAX][TEXT];
+static char argument[ARGUMENTS_MAX][TEXT], first_argument[ARGUMENTS_MAX][TEXT];
 static char *arguments[ARGUMENTS_MAX + 1];
 static int argument_count;
 static char directory[TEXT];
-static uint64_t calm_at, stop_at, result_time, drain_time;
-static unsigned resting, descriptors, workers;
+static uint64_t calm_at, stop_at;
+static unsigned resting, descriptors;
+static bool is_first_life;
 
 /* Chance -----------------------------------------------------------------------------------------
  */
@@ -92,11 +105,16 @@ static void choose_faults(void)
 
 	for (enum fault f = 0; f < FAULTS; f++) {
 		sim_faults[f] = 0;
-		if (!sim_once_in(share + 1) || (f == FAULT_HERD && !sim_once_in(8)))
+		if (!sim_once_in(share + 1) ||
+		    ((f == FAULT_HERD || f == FAULT_BIG_ANSWERS) && !sim_once_in(4)))
 			continue;
 		sim_faults[f] = usual[f] * (uint64_t[]){1, 3, 10}[sim_below(3)];
 		sim_trace("fault: %s, once in %lu", texts[f], sim_faults[f]);
 	}
+	if (sim_faults[FAULT_HERD]) /* a worker that does not read what they get */
+		sim_faults[FAULT_PAUSED] = 4;
+	if (sim_faults[FAULT_CRASH_FRONT]) /* less might be kept then */
+		sim_faults[FAULT_RELOAD] = 0;
 }
 
 /* Configuration ----------------------------------------------------------------------------------
@@ -122,42 +140,42 @@ static uint64_t one_of(uint64_t a, uint64_t b, uint64_t c)
 	return (uint64_t[]){a, b, c}[sim_below(3)];
 }
 
-static void configure(void)
+/* Options that only a start changes are then ignored. */
+static void configure(bool first)
 {
-	const unsigned codecs = (unsigned)sim_between(1, 4), https = (unsigned)sim_between(1, 2);
-
-	workers = codecs + https;
 	argument_count = 0;
 	snprintf(argument[argument_count++], TEXT, "convolved");
-	result_time = sim_between(1, 20);
-	drain_time = one_of(1, 5, 10);
 	add("listen", "127.0.0.1:0");
 	add("cache-dir", "%s", directory);
 	add("state-dir", "%s", directory);
-	add("device", "*");
-	add("durable", "%s", sim_once_in(3) ? "yes" : "no");
-	add("codecs", "%u", codecs);
-	add("http-workers", "%u", https);
+	add("durable", "%s", sim_faults[FAULT_CRASH_FRONT] || sim_once_in(3) ? "yes" : "no");
+	add("http-workers", "%lu", sim_between(1, 2));
 	add("arena-size", "%luK", one_of(64, 256, 1024));
+	add("device", "%s", first || sim_once_in(2) ? "*" : "*0");
+	add("codecs", "%lu", sim_between(1, 4));
 	add("max-bodies", "%lu", one_of(2, 8, 256));
 	add("max-jobs", "%lu", one_of(2, 8, 256));
 	add("max-wait", "%lu", one_of(2, 10, 60));
 	add("max-memory", "%luM", one_of(1, 4, 64));
 	add("spool-size", "%luK", one_of(1, 20, 1024));
+	add("unread-size", "%luM", one_of(1, 4, 64));
+	add("unread-client-size", "%luM", one_of(1, 4, 64));
 	add("max-client-connections", "%lu", one_of(3, 100, 1000));
 	add("client-share", "0.%lu", sim_between(3, 9));
 	add("job-timeout", "%lu", one_of(3, 10, 40));
 	add("tile-timeout", "%lu", one_of(2, 5, 20));
 	add("start-timeout", "%lu", one_of(3, 10, 30));
-	add("result-time", "%lu", result_time);
+	add("result-time", "%lu", sim_between(1, 20));
 	add("result-count", "%lu", one_of(2, 10, 100));
 	add("result-size", "%luK", one_of(4, 100, 10000));
 	add("canary-interval", "%lu", one_of(1, 5, 10));
 	add("quarantine-failures", "%lu", one_of(1, 2, 5));
-	add("drain-timeout", "%lu", drain_time);
+	add("drain-timeout", "%lu", one_of(1, 5, 10));
 	for (int i = 0; i < argument_count; i++)
 		arguments[i] = argument[i];
 	arguments[argument_count] = NULL;
+	if (first)
+		memcpy(first_argument, argument, sizeof argument);
 }
 
 /* The course -------------------------------------------------------------------------------------
@@ -166,12 +184,6 @@ static void configure(void)
 bool scenario_accepts(void)
 {
 	return !stop_at;
-}
-
-uint64_t scenario_excuse(uint64_t arrived)
-{
-	(void)arrived;
-	return UINT64_MAX / 2;
 }
 
 void scenario_answered(int status, uint64_t ns)
@@ -193,11 +205,10 @@ static void stop(void *context, uint64_t number)
 	sim_trace("the service is told to stop");
 	stop_at = sim_now;
 	sim_raise(SIGTERM);
-	sim_after(drain_time * SIM_S + stop_ns, stop_is_late, NULL, 0);
+	sim_after(config->drain_timeout * SIM_S + stop_ns, stop_is_late, NULL, 0);
 }
 
-/* True if all workers are up, and nothing is left of clients. */
-static bool is_at_rest(void)
+static bool are_all_up(void)
 {
 	unsigned up = 0;
 
@@ -206,8 +217,14 @@ static bool is_at_rest(void)
 			return false;
 		up += p->is_up && !p->has_ended;
 	}
-	return up == workers + sim_devices && !sim_clients() && !jobs_open() &&
-	       devices_up() == sim_devices && !store_survey().jobs && !store_survey().changes;
+	return up == config->codecs + config->http_workers + sim_devices &&
+	       devices_up() == sim_devices;
+}
+
+static bool is_at_rest(void)
+{
+	return are_all_up() && !sim_clients() && !jobs_open() && !store_survey().jobs &&
+	       !store_survey().changes;
 }
 
 static void look(void *context, uint64_t number)
@@ -235,10 +252,36 @@ static void look(void *context, uint64_t number)
 	sim_after(REST_MS * SIM_MS, look, NULL, 0);
 }
 
+static void reload(void *context, uint64_t number)
+{
+	(void)context, (void)number;
+	if (sim_calm || stop_at)
+		return;
+	sim_trace("reload");
+	configure(false);
+	sim_raise(SIGHUP);
+}
+
+/* Ends this life of the service, a process of its own. */
+static void crash(void *context, uint64_t number)
+{
+	(void)context, (void)number;
+	if (stop_at)
+		return;
+	sim_trace("the service crashes");
+	check_crash();
+	fflush(stdout);
+	_exit(CRASHED);
+}
+
 static void become_calm(void *context, uint64_t number)
 {
 	(void)context, (void)number;
 	sim_trace("no more faults");
+	if (sim_faults[FAULT_RELOAD]) {
+		memcpy(argument, first_argument, sizeof argument);
+		sim_raise(SIGHUP);
+	}
 	sim_calm = true;
 	calm_at = sim_now;
 	look(NULL, 0);
@@ -251,7 +294,7 @@ static void begin(void *context, uint64_t number)
 	const uint64_t time = sim_between(1, 20) * SIM_S;
 
 	(void)context, (void)number;
-	resting = is_at_rest() ? resting + 1 : 0;
+	resting = are_all_up() ? resting + 1 : 0;
 	if (resting < RESTS) {
 		must(sim_now < 1100 * SIM_S);
 		sim_after(SIM_MS, begin, NULL, 0);
@@ -267,6 +310,10 @@ static void begin(void *context, uint64_t number)
 	sim_after(sim_between(time, 2 * time), become_calm, NULL, 0);
 	if (sim_faults[FAULT_EARLY_STOP])
 		sim_after(sim_below(2 * time), stop, NULL, 0);
+	for (unsigned i = 0; sim_faults[FAULT_RELOAD] && i < RELOADS; i++)
+		sim_after(sim_below(time), reload, NULL, 0);
+	if (is_first_life)
+		sim_after(sim_below(2 * time), crash, NULL, 0);
 }
 
 static void empty_directory(const char *path)
@@ -303,33 +350,36 @@ static unsigned count_real(void)
 extern char __start_sim_state[], __stop_sim_state[];
 static char *first_state;
 
-void scenario_run(uint64_t seed)
+static void prepare(void)
+{
+	const size_t size = (size_t)(__stop_sim_state - __start_sim_state);
+
+	first_state = malloc(size);
+	must(first_state);
+	memcpy(first_state, __start_sim_state, size);
+	sim_disk_init();
+	check_share();
+	snprintf(directory, sizeof directory, "/dev/shm/sim.%d", (int)getpid());
+	mkdir(directory, 0700);
+}
+
+static void look_for_jobs(void *context, uint64_t number)
+{
+	(void)context, (void)number;
+	check_recovery();
+}
+
+/* Runs the service from its start to its end. */
+static void live(void)
 {
 	/* Of signals, and of errands, which may still use them. */
 	enum { KEPT_DESCRIPTORS = 5 };
-	const size_t size = (size_t)(__stop_sim_state - __start_sim_state);
-	unsigned real;
+	const unsigned real = count_real();
 
-	if (!first_state) {
-		first_state = malloc(size);
-		must(first_state);
-		memcpy(first_state, __start_sim_state, size);
-		sim_disk_init();
-		snprintf(directory, sizeof directory, "/dev/shm/sim.%d", (int)getpid());
-		mkdir(directory, 0700);
-	}
-	memcpy(__start_sim_state, first_state, size);
-	state = seed;
-	sim_loop_reset();
+	memcpy(__start_sim_state, first_state, (size_t)(__stop_sim_state - __start_sim_state));
 	sim_calm = true;
 	stop_at = calm_at = 0;
 	resting = 0;
-	choose_faults();
-	configure();
-	sim_devices = (unsigned)sim_between(1, 3);
-	sim_socket_room = 212992;
-	sim_link_room = sim_faults[FAULT_SMALL_LINK] ? sim_between(1000, 50000) : 400000;
-	real = count_real();
 	sim_after(0, begin, NULL, 0);
 	must(!front_main(argument_count, arguments));
 	sim_trace("the service has ended");
@@ -338,8 +388,49 @@ void scenario_run(uint64_t seed)
 		violated("%u descriptors are open at the end", sim_descriptors());
 	must(!sim_loop_timers());
 	sim_disk_reset();
-	must(count_real() <= real + 1);
+	/* Errands that the end interrupts leave some; the archive's directory stays. */
+	must(count_real() <= real + 1 || sim_faults[FAULT_EARLY_STOP]);
 	close_range(real, ~0u, 0);
+}
+
+/* Runs the service until it crashes or ends, in a process of its own. Returns true if it has
+ * crashed. */
+static bool live_once(void)
+{
+	pid_t child;
+	int status;
+
+	fflush(NULL);
+	child = fork();
+	if (!child) {
+		is_first_life = true;
+		live();
+		_exit(0);
+	}
+	__real_waitpid(child, &status, 0);
+	if (WIFEXITED(status) && (!WEXITSTATUS(status) || WEXITSTATUS(status) == CRASHED))
+		return WEXITSTATUS(status);
+	_exit(1);
+}
+
+void scenario_run(uint64_t seed)
+{
+	if (!first_state)
+		prepare();
+	state = seed;
+	sim_loop_reset();
+	choose_faults();
+	configure(true);
+	sim_devices = (unsigned)sim_between(1, 3);
+	sim_socket_room = 212992;
+	sim_link_room = sim_faults[FAULT_SMALL_LINK] ? sim_between(1000, 50000) : 400000;
+	if (sim_faults[FAULT_CRASH_FRONT] && live_once()) {
+		sim_trace("the service starts again");
+		sim_now = check_crashed_at() + sim_while(20 * SIM_S);
+		state ^= sim_now;
+		sim_after(0, look_for_jobs, NULL, 0);
+	}
+	live();
 	sim_threads_reset();
 	sim_devices_reset();
 	sim_clients_reset();

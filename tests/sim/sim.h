@@ -47,6 +47,9 @@ extern uint64_t sim_faults[FAULTS];
 
 /* loop_now(), without letting time pass. */
 extern uint64_t sim_now;
+/* The last time when the front could do nothing for those who wait: it had no processor, or a link
+ * was full. */
+extern uint64_t sim_excuse;
 
 typedef void sim_event(void *context, uint64_t number);
 /* Calls it after so many nanoseconds. */
@@ -56,6 +59,7 @@ void sim_loop_reset(void);
 /* Number of timers and watches. */
 unsigned sim_loop_timers(void);
 unsigned sim_loop_watches(void);
+bool sim_loop_runs(void);
 /* Turns of the loop so far. */
 uint64_t sim_turns(void);
 
@@ -117,7 +121,8 @@ struct process {
 	bool is_stopped, is_hung; /* it gets no processor time */
 	bool works;               /* it uses processor time */
 	uint64_t works_since, worked;
-	int status; /* for waitpid() */
+	uint64_t heard; /* when it last read a message */
+	int status;     /* for waitpid() */
 	void *state;
 };
 
@@ -184,7 +189,13 @@ void violated(const char *format, ...) __attribute__((format(printf, 1, 2), nore
 void sim_trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
 extern bool sim_tracing;
 
+/* Makes what the lives of a service share. */
+void check_share(void);
 void check_reset(void);
+/* The jobs that clients know, by their ids: the service crashes, and has started again. */
+void check_crash(void);
+uint64_t check_crashed_at(void);
+void check_recovery(void);
 /* After each turn of the loop. */
 void check_step(void);
 /* When all clients have gone and their jobs have been forgotten. */
@@ -197,8 +208,6 @@ void check_process_ended(struct process *p);
 
 /* False once the service is being stopped. */
 bool scenario_accepts(void);
-/* How much later than its deadline a request may be answered, if it arrived then. */
-uint64_t scenario_excuse(uint64_t arrived);
 /* A request was answered so long after it was complete. */
 void scenario_answered(int status, uint64_t ns);
 /* Faults do not happen any more. */

@@ -20,6 +20,8 @@ enum { FIRST_PID = 1000000, FIRST_CLOCK = 1 << 20 };
 
 struct process *sim_processes;
 static unsigned process_count;
+/* That the front has with a silent HTTP worker, less what a pause may take. */
+static const uint64_t PATIENCE = 4 * SIM_S;
 static const struct program *const programs[] = {&sim_codec, &sim_device, &sim_http};
 
 struct process *sim_process_of(pid_t pid)
@@ -243,6 +245,10 @@ int __wrap_kill(pid_t pid, int number)
 
 	must(p && !p->is_reaped && number == SIGKILL);
 	sim_trace("%s is killed", p->name);
+	/* An HTTP worker that reads is never killed: all its connections would be lost. */
+	if (p->program == &sim_http && sim_loop_runs() && p->is_up && !p->is_hung &&
+	    sim_now - p->heard < PATIENCE && sim_now - sim_excuse > PATIENCE)
+		violated("%s is killed, though it is well", p->name);
 	hang(p, false);
 	sim_after(sim_fault(FAULT_UNKILLABLE) ? sim_while(6 * SIM_S) : sim_while(2 * SIM_MS), die,
 	          p, SIGKILL);
