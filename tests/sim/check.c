@@ -1,5 +1,5 @@
-/* What must hold at each step, and when nothing is left to do. The front's own calls between its
- * modules are watched. */
+/* The conditions that hold at each step, and those that hold when nothing is left to do. The
+ * front's own calls between its modules are watched. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -193,6 +193,8 @@ bool __wrap_link_send(struct link *link, const struct link_message *message)
 		violated("%zu bytes wait in a link, after %s", link->queued,
 		         link_name(message->type));
 	fullest = link_is_full(link) ? link : fullest;
+	if (link->queued > sim_counts[COUNT_QUEUED])
+		sim_counts[COUNT_QUEUED] = link->queued;
 	return sent;
 }
 
@@ -202,18 +204,37 @@ bool __wrap_link_send(struct link *link, const struct link_message *message)
 static const uint64_t LATE = 100 * SIM_MS;
 static uint64_t last_up; /* when a device was */
 
-/* Requests wait for a device that is away for a short time. */
-static void check_no_device(const struct request *r)
+/* Requests and tiles that may use any device wait for one that is away for a short time. */
+static void check_no_device(const char *what)
 {
 	const uint64_t look = SIM_S, tenth = config->job_timeout * SIM_S / 10,
 	               most = (tenth > 4 * SIM_S ? tenth : 4 * SIM_S) - look;
 
-	for (unsigned i = 0; i < r->head.parameters; i++)
-		if (!strcmp(r->head.parameter[i].name, "device"))
-			return;
 	if (devices_wanted() == devices_count() && sim_now - last_up < most)
-		violated("request %s finds no device, %.3f s after one was up", r->id,
+		violated("a %s finds no device, %.3f s after one was up", what,
 		         (double)(sim_now - last_up) / SIM_S);
+}
+
+bool __real_scheduler_has_hope(uint64_t which);
+bool __wrap_scheduler_has_hope(uint64_t which);
+
+bool __wrap_scheduler_has_hope(uint64_t which)
+{
+	const bool has_hope = __real_scheduler_has_hope(which);
+
+	if (!which && !has_hope)
+		check_no_device("request");
+	return has_hope;
+}
+
+void __real_codec_task_done(struct task *task, const struct message_tile_done *done);
+void __wrap_codec_task_done(struct task *task, const struct message_tile_done *done);
+
+void __wrap_codec_task_done(struct task *task, const struct message_tile_done *done)
+{
+	if (done->error == ERR_NO_DEVICE && !task->devices)
+		check_no_device("tile");
+	__real_codec_task_done(task, done);
 }
 
 const struct answer *__real_routes_answer(struct request *r);
@@ -229,9 +250,28 @@ const struct answer *__wrap_routes_answer(struct request *r)
 	if (r->terms.deadline && begun && !r->async && now > deadline + LATE)
 		violated("request %s is answered %.3f s after its deadline: %d", r->id,
 		         (double)(now - deadline) / SIM_S, r->answer.status);
-	if (r->answer.reason && !strcmp(r->answer.reason, "no-device"))
-		check_no_device(r);
 	return __real_routes_answer(r);
+}
+
+/* Shares: a client that has nothing gets whatever is free, and nobody more than there is ---------
+ */
+
+enum error __real_share_take(struct share *share, enum share_kind kind, const char *client,
+                             uint64_t amount, uint64_t all, struct problem *problem);
+enum error __wrap_share_take(struct share *share, enum share_kind kind, const char *client,
+                             uint64_t amount, uint64_t all, struct problem *problem);
+
+enum error __wrap_share_take(struct share *share, enum share_kind kind, const char *client,
+                             uint64_t amount, uint64_t all, struct problem *problem)
+{
+	const uint64_t total = share_total(kind), held = share_of(kind, client);
+	const bool fits = total <= all && amount <= all - total;
+	const enum error e = __real_share_take(share, kind, client, amount, all, problem);
+
+	if (e ? !held && fits : !fits)
+		violated("a client with %lu gets %s%lu of kind %d; %lu of %lu are held", held,
+		         e ? "none of " : "", amount, kind, total, all);
+	return e;
 }
 
 /* Steps ------------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ static char ids[IDS_MAX][ID_SIZE];
 static unsigned id_count;
 static unsigned client_count;
 
-/* What clients ask for: with %s for the id of a job. */
+/* The requests, by their weights; %s: the id of a job. */
 static const struct ask {
 	unsigned weight;
 	const char *method, *path, *name, *value; /* a parameter, or NULL */
@@ -78,7 +78,7 @@ static const struct ask {
     {2, "GET", "/v1/kernels", NULL, NULL, false, false},
     {2, "GET", "/metrics", NULL, NULL, false, false},
     {2, "GET", "/readyz", NULL, NULL, false, false},
-    {2, "GET", "/v1/filters", NULL, NULL, false, false}, /* of a herd */
+    {2, "GET", "/v1/filters", NULL, NULL, false, false}, /* a herd's */
 };
 
 const char *const sim_names[SIM_NAMES] = {"127.0.0.1", "10.0.0.1", "10.0.0.2", "user 1000",
@@ -483,7 +483,7 @@ static void read_more(struct client *c)
 	}
 }
 
-/* What a client does when it is its turn. */
+/* Does the next thing, when it is the client's turn. */
 static void act(void *context, uint64_t due)
 {
 	struct client *c = context;

@@ -83,7 +83,7 @@ int __wrap_unlinkat(int directory, const char *path, int flags)
 	           : __real_unlinkat(directory, path, flags);
 }
 
-/* What is flushed need not be on a disk: nobody loses power. */
+/* Nothing need be on a disk: nobody loses power. */
 int __wrap_fsync(int fd);
 
 int __wrap_fsync(int fd)

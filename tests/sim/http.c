@@ -17,7 +17,7 @@ struct http {
 
 static struct http *serving[MOST];
 
-/* What check.c judges are the front's. */
+/* Only the front's are judged by check.c. */
 bool __real_link_send(struct link *link, const struct link_message *message);
 
 unsigned sim_https(void)

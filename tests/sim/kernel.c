@@ -31,7 +31,7 @@ struct node {
 	enum kind kind;
 	unsigned users;
 	bool is_far;
-	struct node *peer; /* of a socket or a pipe; NULL: it is closed */
+	struct node *peer; /* the other end of a socket or a pipe; NULL: it is closed */
 	STAILQ_HEAD(, packet) packets;
 	size_t bytes, room; /* waiting, and most that wait */
 	uint64_t edges, value;

@@ -24,7 +24,7 @@ enum {
 	ARGUMENTS_MAX = 64,
 	TEXT = 64,
 	CLIENTS_MAX = 24,
-	HERD = 300,
+	HERD = 500,
 	REST_MS = 500,
 	RESTS = 5,
 	RELOADS = 3,
@@ -33,7 +33,7 @@ enum {
 
 /* All requests have been answered, and all results are forgotten, so long after the last fault; the
  * service has stopped so long after its drain-timeout. */
-static const uint64_t rest_ns = 600 * SIM_S, stop_ns = 10 * SIM_S;
+static const uint64_t rest_ns = 150 * SIM_S, stop_ns = 10 * SIM_S;
 
 static char argument[ARGUMENTS_MAX][TEXT], first_argument[ARGUMENTS_MAX][TEXT];
 static char *arguments[ARGUMENTS_MAX + 1];
@@ -104,9 +104,12 @@ static void choose_faults(void)
 	const uint64_t share = sim_between(1, 10);
 
 	for (enum fault f = 0; f < FAULTS; f++) {
+		/* These take long. */
+		const bool rare =
+		    f == FAULT_HERD || f == FAULT_BIG_ANSWERS || f == FAULT_CRASH_FRONT;
+
 		sim_faults[f] = 0;
-		if (!sim_once_in(share + 1) ||
-		    ((f == FAULT_HERD || f == FAULT_BIG_ANSWERS) && !sim_once_in(4)))
+		if (!sim_once_in(share + 1) || (rare && !sim_once_in(3)))
 			continue;
 		sim_faults[f] = usual[f] * (uint64_t[]){1, 3, 10}[sim_below(3)];
 		sim_trace("fault: %s, once in %lu", texts[f], sim_faults[f]);
@@ -143,6 +146,8 @@ static uint64_t one_of(uint64_t a, uint64_t b, uint64_t c)
 /* Options that only a start changes are then ignored. */
 static void configure(bool first)
 {
+	const bool big = sim_faults[FAULT_BIG_ANSWERS];
+
 	argument_count = 0;
 	snprintf(argument[argument_count++], TEXT, "convolved");
 	add("listen", "127.0.0.1:0");
@@ -158,9 +163,9 @@ static void configure(bool first)
 	add("max-wait", "%lu", one_of(2, 10, 60));
 	add("max-memory", "%luM", one_of(1, 4, 64));
 	add("spool-size", "%luK", one_of(1, 20, 1024));
-	add("unread-size", "%luM", one_of(1, 4, 64));
-	add("unread-client-size", "%luM", one_of(1, 4, 64));
-	add("max-client-connections", "%lu", one_of(3, 100, 1000));
+	add("unread-size", "%luM", big ? 1 : one_of(1, 4, 64));
+	add("unread-client-size", "%luM", big ? 1 : one_of(1, 4, 64));
+	add("max-client-connections", "%lu", sim_faults[FAULT_HERD] ? 1000 : one_of(3, 100, 1000));
 	add("client-share", "0.%lu", sim_between(3, 9));
 	add("job-timeout", "%lu", one_of(3, 10, 40));
 	add("tile-timeout", "%lu", one_of(2, 5, 20));
@@ -186,9 +191,16 @@ bool scenario_accepts(void)
 	return !stop_at;
 }
 
+static void count_most(enum count count, uint64_t value)
+{
+	if (value > sim_counts[count])
+		sim_counts[count] = value;
+}
+
 void scenario_answered(int status, uint64_t ns)
 {
-	(void)status, (void)ns;
+	(void)status;
+	count_most(COUNT_LONGEST, ns / SIM_MS);
 }
 
 static void stop_is_late(void *context, uint64_t number)
@@ -235,6 +247,7 @@ static void look(void *context, uint64_t number)
 	resting = is_at_rest() ? resting + 1 : 0;
 	if (resting == RESTS) {
 		sim_trace("everything is at rest");
+		count_most(COUNT_REST, (sim_now - calm_at) / SIM_MS);
 		check_idle();
 		if (sim_descriptors() != descriptors)
 			violated("%u descriptors are open, %u were before", sim_descriptors(),
@@ -291,7 +304,7 @@ static void become_calm(void *context, uint64_t number)
 static void begin(void *context, uint64_t number)
 {
 	const unsigned clients = (unsigned)sim_between(1, CLIENTS_MAX);
-	const uint64_t time = sim_between(1, 20) * SIM_S;
+	const uint64_t time = (sim_faults[FAULT_BIG_ANSWERS] ? 1 : sim_between(1, 20)) * SIM_S;
 
 	(void)context, (void)number;
 	resting = are_all_up() ? resting + 1 : 0;
@@ -363,6 +376,19 @@ static void prepare(void)
 	mkdir(directory, 0700);
 }
 
+/* Most pages have not changed, and in a new process are not its own yet. */
+static void restore_state(void)
+{
+	enum { PAGE_SIZE = 4096 };
+	const size_t size = (size_t)(__stop_sim_state - __start_sim_state);
+
+	for (size_t at = 0, part; at < size; at += part) {
+		part = size - at < PAGE_SIZE ? size - at : PAGE_SIZE;
+		if (memcmp(__start_sim_state + at, first_state + at, part) != 0)
+			memcpy(__start_sim_state + at, first_state + at, part);
+	}
+}
+
 static void look_for_jobs(void *context, uint64_t number)
 {
 	(void)context, (void)number;
@@ -372,11 +398,11 @@ static void look_for_jobs(void *context, uint64_t number)
 /* Runs the service from its start to its end. */
 static void live(void)
 {
-	/* Of signals, and of errands, which may still use them. */
+	/* That of signals, and those of errands, which may still use them. */
 	enum { KEPT_DESCRIPTORS = 5 };
 	const unsigned real = count_real();
 
-	memcpy(__start_sim_state, first_state, (size_t)(__stop_sim_state - __start_sim_state));
+	restore_state();
 	sim_calm = true;
 	stop_at = calm_at = 0;
 	resting = 0;

@@ -215,7 +215,7 @@ extern bool sim_calm;
 /* Runs a seed from the start of the front to its end. */
 void scenario_run(uint64_t seed);
 
-/* What has happened in all seeds, and how often each status was answered. */
+/* Sums over all seeds, and how often each status was answered. */
 enum count {
 #define COUNT(symbol, text) COUNT_##symbol,
 #include "counts.def"

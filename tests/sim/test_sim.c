@@ -4,6 +4,7 @@
  *   test_sim --seeds FROM COUNT      so many
  *   test_sim --seed N [--trace]      one, and says what happens */
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ static const struct {
 /* Shared with the processes that run the seeds. */
 static struct {
 	volatile uint64_t seed; /* that runs */
-	volatile uint64_t done; /* of this process */
+	volatile uint64_t done; /* by this process */
 	uint64_t counts[COUNTS], statuses[STATUSES];
 } * shared;
 
@@ -70,6 +71,24 @@ static void run(uint64_t number)
 
 pid_t __real_waitpid(pid_t pid, int *status, int options);
 
+/* Runs seeds, after which no more memory may be in use than after the first of them, but for what
+ * libraries keep. */
+static void run_in_turn(uint64_t first, uint64_t count)
+{
+	enum { WARM = 50, KEPT = 256 << 10, KEPT_A_SEED = 100 };
+	size_t before = 0, used;
+
+	for (uint64_t i = 0; i < count; i++) {
+		run(first + i);
+		used = mallinfo2().uordblks;
+		if (i == WARM)
+			before = used;
+		if (i > WARM && used > before + KEPT + (i - WARM) * KEPT_A_SEED)
+			violated("%zu bytes of memory have been lost in %" PRIu64 " seeds",
+			         used - before, i - WARM);
+	}
+}
+
 /* Runs seeds in a process of its own, up to the first that fails. Returns how many have passed. */
 static uint64_t run_some(uint64_t first, uint64_t count)
 {
@@ -80,8 +99,7 @@ static uint64_t run_some(uint64_t first, uint64_t count)
 	fflush(NULL);
 	child = fork();
 	if (!child) {
-		for (uint64_t i = 0; i < count; i++)
-			run(first + i);
+		run_in_turn(first, count);
 		_exit(0);
 	}
 	__real_waitpid(child, &status, 0);
