@@ -51,10 +51,10 @@ uint64_t scheduler_returned(void)
 }
 
 /* Returns true if the device is wanted and up, or has neither come up nor failed since it was
- * wanted. */
+ * wanted. One that is being ended was up a moment ago. */
 static bool is_hopeful(const struct device *d)
 {
-	return !d->unwanted && (device_state(d) == DEVICE_UP || d->fresh);
+	return !d->unwanted && (d->up_since || d->fresh);
 }
 
 bool scheduler_has_hope(uint64_t which)
