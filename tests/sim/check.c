@@ -237,6 +237,33 @@ void __wrap_codec_task_done(struct task *task, const struct message_tile_done *d
 	__real_codec_task_done(task, done);
 }
 
+/* Errors that only these faults explain. */
+static void check_reason(const char *reason)
+{
+	static const struct {
+		const char *reason;
+		enum fault faults[2];
+	} rows[] = {
+	    {"internal", {FAULTS, FAULTS}},
+	    {"out-of-memory", {FAULTS, FAULTS}},
+	    {"input-output", {FAULT_DISK_FULL, FAULT_DISK_ERROR}},
+	    {"storage-full", {FAULT_DISK_FULL, FAULTS}},
+	    {"storage-unusable", {FAULT_DISK_FULL, FAULT_DISK_ERROR}},
+	    {"not-an-image", {FAULT_BAD_IMAGE, FAULTS}},
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		bool excused = strcmp(rows[i].reason, reason) != 0;
+
+		for (int j = 0; j < 2; j++)
+			excused |= rows[i].faults[j] < FAULTS && sim_faults[rows[i].faults[j]];
+		if (!excused)
+			violated("a request is answered: %s", reason);
+	}
+	if (!strcmp(reason, "draining") && scenario_accepts())
+		violated("a request is refused as if the service were being stopped");
+}
+
 const struct answer *__real_routes_answer(struct request *r);
 const struct answer *__wrap_routes_answer(struct request *r);
 
@@ -250,6 +277,8 @@ const struct answer *__wrap_routes_answer(struct request *r)
 	if (r->terms.deadline && begun && !r->async && now > deadline + LATE)
 		violated("request %s is answered %.3f s after its deadline: %d", r->id,
 		         (double)(now - deadline) / SIM_S, r->answer.status);
+	if (r->answer.reason)
+		check_reason(r->answer.reason);
 	return __real_routes_answer(r);
 }
 

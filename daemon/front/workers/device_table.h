@@ -57,7 +57,7 @@ struct device {
 	uint64_t reports;         /* its worker's messages, except MSG_TILE_DONE */
 	unsigned failures;        /* that served time has not made good yet */
 	uint64_t served_ns;       /* served time that has made none good yet */
-	uint64_t up_since;        /* loop_now(); 0: not up */
+	uint64_t up_since;        /* loop_now(); 0: not up, and its process has ended */
 	bool quarantined;         /* until it filters the test tiles correctly */
 	struct arena_user arenas; /* fresh: no tile filtered since the last new arena */
 	/* Test tiles that it holds or will get when it is up again, or NULL; owned. The time when
