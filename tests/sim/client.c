@@ -125,8 +125,7 @@ static bool tell(struct client *c, struct link_message message)
 	return sim_http_tell(c->http, &message);
 }
 
-/* The end ----------------------------------------------------------------------------------------
- */
+/* ---- the end ---- */
 
 static void drop_request(struct client *c)
 {
@@ -196,8 +195,7 @@ void sim_clients_describe(char *text, size_t room)
 		         (double)(sim_now - oldest->since) / SIM_S);
 }
 
-/* Requests ---------------------------------------------------------------------------------------
- */
+/* ---- requests ---- */
 
 static const struct ask *choose(void)
 {
@@ -354,8 +352,7 @@ static void send_more(struct client *c)
 	}
 }
 
-/* Answers ----------------------------------------------------------------------------------------
- */
+/* ---- answers ---- */
 
 static void note_id(const struct answer *a)
 {

@@ -116,7 +116,7 @@ int __wrap_sync_file_range(int fd, off_t at, off_t size, unsigned flags)
 	return 0;
 }
 
-/* SQLite's ------------------------------------------------------------------------------------- */
+/* ---- SQLite's ---- */
 
 static ssize_t (*write_at)(int fd, const void *data, size_t size, off_t at);
 

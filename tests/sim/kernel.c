@@ -166,7 +166,24 @@ uint64_t sim_edges(int fd)
 	return node_of(fd)->edges;
 }
 
-/* Sockets and pipes ---------------------------------------------------------------------------- */
+static bool lacks_descriptor(void)
+{
+	const bool lacks = sim_lacks_descriptor();
+
+	if (lacks)
+		errno = EMFILE;
+	return lacks;
+}
+
+int __real_memfd_create(const char *name, unsigned flags);
+int __wrap_memfd_create(const char *name, unsigned flags);
+
+int __wrap_memfd_create(const char *name, unsigned flags)
+{
+	return lacks_descriptor() ? -1 : __real_memfd_create(name, flags);
+}
+
+/* ---- sockets and pipes ---- */
 
 static void connect_two(enum kind kind, size_t room, int fds[2])
 {
@@ -184,6 +201,8 @@ int __wrap_socketpair(int domain, int type, int protocol, int fds[2]);
 int __wrap_socketpair(int domain, int type, int protocol, int fds[2])
 {
 	(void)domain, (void)type, (void)protocol;
+	if (lacks_descriptor())
+		return -1;
 	connect_two(SOCKET, sim_socket_room, fds);
 	return 0;
 }
@@ -206,12 +225,13 @@ int __wrap_pipe2(int fds[2], int flags);
 int __wrap_pipe2(int fds[2], int flags)
 {
 	(void)flags;
+	if (lacks_descriptor())
+		return -1;
 	connect_two(PIPE, 0, fds);
 	return 0;
 }
 
-/* Duplicates a descriptor of either kind. */
-static int duplicate(int fd)
+int sim_duplicate(int fd)
 {
 	struct node *o = node_of(fd);
 
@@ -249,7 +269,7 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *header, int flags)
 		int sent;
 
 		memcpy(&sent, CMSG_DATA(control) + i * sizeof sent, sizeof sent);
-		p->fd[i] = duplicate(sent);
+		p->fd[i] = sim_duplicate(sent);
 		must(p->fd[i] >= 0); /* or it was closed */
 	}
 	STAILQ_INSERT_TAIL(&to->packets, p, place);
@@ -287,6 +307,11 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *header, int flags)
 		at += part;
 	}
 	header->msg_flags |= at < p->size ? MSG_TRUNC : 0;
+	for (unsigned i = 0; i < p->fds && lacks_descriptor(); p->fds = 0) {
+		for (; i < p->fds; i++)
+			__wrap_close(p->fd[i]);
+		header->msg_flags |= MSG_CTRUNC;
+	}
 	if (p->fds) {
 		control = header->msg_control;
 		control->cmsg_level = SOL_SOCKET;
@@ -300,7 +325,7 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *header, int flags)
 	return (ssize_t)at;
 }
 
-/* Numbers -------------------------------------------------------------------------------------- */
+/* ---- numbers ---- */
 
 int __wrap_eventfd(unsigned value, int flags);
 
@@ -403,6 +428,8 @@ int __wrap_fcntl(int fd, int command, ...)
 	va_start(list, command);
 	argument = va_arg(list, long);
 	va_end(list);
+	if (command == F_DUPFD_CLOEXEC && lacks_descriptor())
+		return -1;
 	if (!o)
 		return __real_fcntl(fd, command, argument);
 	return command == F_DUPFD_CLOEXEC ? give_fd(o) : 0;

@@ -19,7 +19,7 @@ enum {
 uint64_t sim_now, sim_excuse;
 static uint64_t tick; /* time that passes with each look at the clock */
 static uint64_t turns;
-static bool running;
+static bool running, is_front;
 
 static struct watched {
 	struct loop_watch *watch;
@@ -45,7 +45,7 @@ static struct event {
 static unsigned event_count;
 static uint64_t order;
 
-/* Events --------------------------------------------------------------------------------------- */
+/* ---- events ---- */
 
 static bool is_before(const struct event *a, const struct event *b)
 {
@@ -89,7 +89,7 @@ static void run_events(void)
 	}
 }
 
-/* The interface of the loop -------------------------------------------------------------------- */
+/* ---- the interface of the loop ---- */
 
 enum error loop_init(void)
 {
@@ -258,6 +258,11 @@ void loop_await(int fd)
 		sim_thread_await(fd);
 }
 
+bool sim_lacks_descriptor(void)
+{
+	return is_front && !sim_in_thread() && sim_fault(FAULT_NO_DESCRIPTOR);
+}
+
 bool sim_loop_runs(void)
 {
 	return running;
@@ -268,7 +273,7 @@ void loop_stop(void)
 	running = false;
 }
 
-/* The turns ------------------------------------------------------------------------------------ */
+/* ---- the turns ---- */
 
 /* The time until somebody sees that a descriptor is ready. */
 static uint64_t delay(int fd)
@@ -320,7 +325,9 @@ static void call_watch(struct loop_watch *watch)
 		return; /* an earlier callback has ended it */
 	watched[i].is_due = false;
 	watched[i].edges = sim_edges(watch->fd);
+	is_front = !sim_is_far(watch->fd);
 	watch->callback(watch->context);
+	is_front = false;
 }
 
 static void call_timer(struct timer *t)
@@ -333,7 +340,9 @@ static void call_timer(struct timer *t)
 		t->due += t->period;
 	if (!t->period)
 		t->due = 0;
+	is_front = true;
 	timer->callback(timer->context);
+	is_front = false;
 }
 
 /* Calls whatever is due, in an order by chance. */
@@ -365,9 +374,12 @@ void loop_run(int (*turn)(void))
 {
 	running = true;
 	while (running) {
-		const int wait = turn();
 		uint64_t next;
+		int wait;
 
+		is_front = true;
+		wait = turn();
+		is_front = false;
 		check_step();
 		if (++turns > TURNS_MAX)
 			violated("the loop turns for ever");

@@ -3,10 +3,10 @@
  * configuration, the load, which faults there are and when, and in what order things happen. So a
  * seed that fails does so each time.
  *
- *   loop      time, timers, the order of events          kernel   sockets, pipes, processes
- *   threads   errands as coroutines                      disk     files that are slow or fail
- *   workers   what all simulated workers have in common  codec, device, http
- *   client    connections and their requests             check    what must hold at each step
+ *   chance    random numbers, faults                     loop     time, timers, the order of events
+ *   kernel    sockets, pipes, signals                    threads  errands as coroutines
+ *   disk      files that are slow or fail                workers  processes; codec, device, http
+ *   client    connections and their requests             check    conditions at each step
  *   scenario  a seed's configuration and course */
 #pragma once
 
@@ -31,6 +31,7 @@ enum fault {
 
 /* ---- chance ---- */
 
+void sim_seed(uint64_t seed);
 uint64_t sim_random(void);
 /* A number below n (n > 0); one from `least` to `most`; true once in n times. */
 uint64_t sim_below(uint64_t n);
@@ -42,6 +43,8 @@ uint64_t sim_while(uint64_t most);
 bool sim_fault(enum fault fault);
 /* The chance of each fault in this seed, once in so many times; 0: never. */
 extern uint64_t sim_faults[FAULTS];
+/* Chooses them. */
+void sim_choose_faults(void);
 
 /* ---- time and events ---- */
 
@@ -78,6 +81,10 @@ bool sim_is_far(int fd);
 uint64_t sim_edges(int fd);
 /* Raises a signal for the front's signalfd. */
 void sim_raise(int number);
+/* True if the front gets no descriptor now. */
+bool sim_lacks_descriptor(void);
+/* Duplicates a descriptor of either kind. */
+int sim_duplicate(int fd);
 /* Makes a descriptor a worker's, which reads nothing while it hangs. */
 void sim_set_far(int fd, struct process *process);
 /* A descriptor that becomes readable at the end of a process. */
@@ -137,7 +144,7 @@ void sim_work(struct process *p, bool works);
 /* A worker may fail now in one of the ways in which all may; true if it has ended. */
 bool sim_may_fail(struct process *p);
 void sim_workers_reset(void);
-/* The front's message to a worker, before it is sent (see check.c). */
+/* The front's message to a worker, before it is sent (see check_work.c). */
 struct process *sim_process_of(pid_t pid);
 
 /* True while devices compute wrong pixels. */
@@ -168,7 +175,8 @@ void sim_client_receive(struct http *http, struct link_message *message);
 /* The worker has gone, with all its connections. */
 void sim_client_lost(struct http *http);
 
-enum { SIM_NAMES = 5 };
+/* SIM_WAIT_S: seconds for which a client lets a request wait. */
+enum { SIM_NAMES = 5, SIM_WAIT_S = 20 };
 extern const char *const sim_names[SIM_NAMES];
 
 /* Begins a client after a while; herd: one of those that ask for the same large answer. */
@@ -192,6 +200,11 @@ extern bool sim_tracing;
 /* Makes what the lives of a service share. */
 void check_share(void);
 void check_reset(void);
+/* Their parts, about jobs and tiles, and about links and answers. */
+void check_work_idle(void);
+void check_work_reset(void);
+void check_answers_step(void);
+void check_answers_reset(void);
 /* The jobs that clients know, by their ids: the service crashes, and has started again. */
 void check_crash(void);
 uint64_t check_crashed_at(void);

@@ -1,7 +1,6 @@
 /* The simulated workers' processes: their start, their messages, the ways in which any of them
  * fails, and their end; and the system's calls by which the front starts and watches them. */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -218,10 +217,10 @@ int __wrap_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_acti
 	p->number = (unsigned)atoi(strrchr(p->name, '-') + 1);
 	p->is_probe = !strncmp(p->name, "probe", 5);
 	p->pid = *pid = FIRST_PID + (pid_t)process_count++;
-	p->log = fcntl(spawn_log, F_DUPFD_CLOEXEC, 0);
+	p->log = sim_duplicate(spawn_log);
 	p->next = sim_processes;
 	sim_processes = p;
-	must(!loop_watch(&p->socket, fcntl(spawn_socket, F_DUPFD_CLOEXEC, 0), EPOLLIN, receive, p));
+	must(!loop_watch(&p->socket, sim_duplicate(spawn_socket), EPOLLIN, receive, p));
 	sim_set_far(p->socket.fd, p);
 	sim_work(p, true);
 	sim_trace("%s starts as %d", p->name, (int)p->pid);
@@ -234,6 +233,10 @@ int __wrap_pidfd_open(pid_t pid, unsigned flags);
 int __wrap_pidfd_open(pid_t pid, unsigned flags)
 {
 	(void)flags;
+	if (sim_lacks_descriptor()) {
+		errno = EMFILE;
+		return -1;
+	}
 	return sim_pidfd(sim_process_of(pid));
 }
 
@@ -247,7 +250,8 @@ int __wrap_kill(pid_t pid, int number)
 	sim_trace("%s is killed", p->name);
 	/* An HTTP worker that reads is never killed: all its connections would be lost. */
 	if (p->program == &sim_http && sim_loop_runs() && p->is_up && !p->is_hung &&
-	    sim_now - p->heard < PATIENCE && sim_now - sim_excuse > PATIENCE)
+	    !sim_faults[FAULT_NO_DESCRIPTOR] && sim_now - p->heard < PATIENCE &&
+	    sim_now - sim_excuse > PATIENCE)
 		violated("%s is killed, though it is well", p->name);
 	hang(p, false);
 	sim_after(sim_fault(FAULT_UNKILLABLE) ? sim_while(6 * SIM_S) : sim_while(2 * SIM_MS), die,
@@ -261,7 +265,9 @@ pid_t __wrap_waitpid(pid_t pid, int *status, int options)
 {
 	struct process *p = sim_process_of(pid);
 
-	must(p && options == WNOHANG);
+	must(p);
+	if (!options) /* it has been killed */
+		sim_exit(p, SIGKILL);
 	if (p->is_reaped) {
 		errno = ECHILD;
 		return -1;
