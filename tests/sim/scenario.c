@@ -15,6 +15,7 @@
 #include "front/jobs/job.h"
 #include "front/jobs/store.h"
 #include "front/workers/device_table.h"
+#include "front/workers/runs.h"
 #include "sim.h"
 
 int front_main(int argc, char **argv);
@@ -156,6 +157,9 @@ static bool are_all_up(void)
 
 static bool is_at_rest(void)
 {
+	for (unsigned i = 0; i < codecs_count(); i++)
+		if (codec_get(i)->job || codec_get(i)->tasks) /* perhaps an ended job's */
+			return false;
 	return are_all_up() && !sim_clients() && !jobs_open() && !store_survey().jobs &&
 	       !store_survey().changes;
 }
