@@ -149,7 +149,7 @@ static bool are_all_up(void)
 	for (const struct process *p = sim_processes; p; p = p->next) {
 		if (p->has_ended != p->is_reaped)
 			return false;
-		up += p->is_up && !p->has_ended;
+		up += p->is_up && !p->has_ended && !p->is_hung;
 	}
 	return up == config->codecs + config->http_workers + sim_devices &&
 	       devices_up() == sim_devices;
@@ -169,6 +169,8 @@ static void look(void *context, uint64_t number)
 	char waits[256];
 
 	(void)context, (void)number;
+	if (stop_at)
+		return; /* stop_is_late() judges */
 	resting = is_at_rest() ? resting + 1 : 0;
 	if (resting == RESTS) {
 		sim_trace("everything is at rest");
