@@ -92,8 +92,6 @@ static void check_reason(const char *reason)
 	    {"out-of-memory", {FAULT_NO_DESCRIPTOR, FAULTS, FAULTS}},
 	    {"input-output", {FAULT_DISK_FULL, FAULT_DISK_ERROR, FAULT_NO_DESCRIPTOR}},
 	    {"storage-full", {FAULT_DISK_FULL, FAULTS, FAULTS}},
-	    /* Its result may be displaced before a full link takes the answer. */
-	    {"storage-unusable", {FAULT_DISK_FULL, FAULT_DISK_ERROR, FAULT_HERD}},
 	    {"not-an-image", {FAULT_BAD_IMAGE, FAULTS, FAULTS}},
 	};
 
