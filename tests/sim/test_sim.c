@@ -17,12 +17,17 @@
 
 enum { FEW = 300, MANY = 5000, FAILURES_MAX = 20, STATUSES = 600 };
 
-/* Seeds that have found a defect, which one, and when it was mended: they stay. */
+/* Seeds that fail if a defect comes back. A change of the simulation may give a seed another
+ * meaning: then put the defect back, and look for another one. */
 static const struct {
 	uint64_t seed;
-	const char *found;
+	const char *defect;
 } known[] = {
-    {1, "nothing yet"},
+    {7, "tiles of ended jobs are sent to devices"},
+    {15, "a device that was up for a moment was not seen by those who wait for one"},
+    {351, "a full link to an HTTP worker ends it"},
+    {9, "requests are refused at once while all devices are quarantined"},
+    {142, "answers do not wait for room in the link"},
 };
 
 /* Shared with the processes that run the seeds. */
@@ -161,7 +166,10 @@ int main(int argc, char **argv)
 	}
 #ifndef __SANITIZE_THREAD__ /* which knows no coroutines; there is one thread */
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-		failed += run_all(known[i].seed, 1);
+		if (run_all(known[i].seed, 1)) {
+			fprintf(stderr, "perhaps again: %s\n", known[i].defect);
+			failed++;
+		}
 	failed += run_all(1, all ? MANY : FEW);
 #endif
 	printf("%d passed, %u failed\n", !failed, failed);

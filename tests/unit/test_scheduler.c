@@ -144,6 +144,21 @@ TEST(test_allowed)
 	stop();
 }
 
+/* A device that is being ended was up a moment ago, however short it was so. */
+TEST(test_hope)
+{
+	struct device *d;
+
+	start((double[]){1}, 1);
+	d = device_get(0);
+	d->worker.state = WORKER_DYING;
+	d->last_up = loop_now() - UINT64_C(5000000000);
+	assert_false(scheduler_has_hope(1));
+	d->up_since = loop_now();
+	assert_true(scheduler_has_hope(1));
+	stop();
+}
+
 /* No tile of an ended job begins, though its codec worker may still hand out some. */
 TEST(test_ended)
 {
