@@ -66,6 +66,7 @@ static const struct ask {
     {4, "POST", "/v1/filters/threshold", "method", "otsu", true, false},
     {4, "POST", "/v1/filters/canny", NULL, NULL, true, false},
     {4, "POST", "/v1/filters/gaussian", "sigma", "2%", true, false},
+    {4, "POST", "/v1/filters/equalize", "pages", "all", true, false},
     {2, "POST", "/v1/filters/box", "size", "wrong", true, false},
     {20, "POST", "/v1/filters/gaussian", "sigma", "2", true, true},
     {6, "POST", "/v1/filters/equalize", "priority", "batch", true, true},

@@ -21,6 +21,9 @@ struct codec_state {
 	bool has_job, announced, late, cancelled, has_result;
 	struct image image, answer;
 	struct tiling tiling;
+	/* The sides that a device may do, and the tile for it: announced, sent, done. */
+	enum tile_form form;
+	enum { NO_WHOLE, WHOLE_AWAITED, WHOLE_SENT, WHOLE_DONE, WHOLE_COMPARED } whole;
 	uint32_t next, back; /* tiles handed out, and the first that is not finished */
 	struct {
 		bool finished;
@@ -33,18 +36,20 @@ struct codec_state {
 static size_t answer_size(const struct codec_state *c)
 {
 	const bool luma = c->job.gather_channels == CHANNELS_LUMA;
-	const size_t small = 1 + c->job.body_size * 7 % 3000;
+	const size_t pages = c->tiling.pages, small = 1 + c->job.body_size * 7 % 3000;
 
 	if (c->job.gather == GATHER_EDGES)
-		return edges_words(c->tiling.width, c->tiling.height) * sizeof(double);
+		return pages * edges_words(c->tiling.width, c->tiling.height) * sizeof(double);
 	if (c->job.gather)
-		return gather_rows(&c->image, luma) *
+		return pages * gather_rows(&c->image, luma) *
 		       gather_entries((enum gather)c->job.gather, PIXEL_U8) * sizeof(double);
 	return sim_faults[FAULT_BIG_ANSWERS] ? ANSWER_MAX : small;
 }
 
 static void finish(struct codec_state *c, enum error error)
 {
+	static const uint32_t checks[] = {JPEG_SAME, JPEG_SAME, JPEG_DIFFERS};
+
 	struct message done = {.type = MSG_JOB_DONE, .job_done = {.job = c->job.job}};
 
 	done.job_done.error = error;
@@ -55,6 +60,8 @@ static void finish(struct codec_state *c, enum error error)
 		done.job_done.format = FORMAT_PNM;
 		done.job_done.image = c->answer;
 		done.job_done.answer_size = answer_size(c);
+		if (c->whole == WHOLE_COMPARED)
+			done.job_done.jpeg = checks[sim_below(3)];
 		done.job_done.kept = c->job.gather && sim_once_in(2);
 	}
 	file_close(&c->writer);
@@ -81,7 +88,7 @@ static void write_answer(void *context, uint64_t run)
 
 static void go_on(struct codec_state *c)
 {
-	if (c->has_result || c->writer < 0 || c->back < c->tiling.count)
+	if (c->has_result || c->writer < 0 || (c->whole != WHOLE_DONE && c->back < c->tiling.count))
 		return;
 	c->has_result = true;
 	sim_after(sim_while(SIM_MS), write_answer, c, c->run);
@@ -92,12 +99,57 @@ static void send_tiles(struct codec_state *c)
 	const uint32_t room = c->tiling.slots < IN_WORK_MAX ? c->tiling.slots : IN_WORK_MAX;
 	struct message message = {.type = MSG_TILE};
 
+	if (c->whole == WHOLE_AWAITED || c->whole == WHOLE_SENT || c->whole == WHOLE_DONE)
+		return;
 	while (c->has_job && c->next < c->tiling.count && c->next - c->back < room) {
+		if (c->next > c->back &&
+		    tiling_begins_anew(&c->tiling, c->next / c->tiling.strip_tiles))
+			return;
 		tiling_tile(&c->tiling, c->next++, &message.tile.tile);
 		message.tile.tile.job = c->job.job;
 		message.tile.tile.arena = c->p->number;
 		sim_send(c->p, &message);
 	}
+}
+
+/* Chooses sides that a device may do, if it may do any. */
+static void choose_sides(struct codec_state *c)
+{
+	struct tiling spread = c->tiling;
+	const enum tile_form form = (enum tile_form)sim_below(TILE_FORMS);
+
+	c->form = TILE_PIXELS;
+	c->whole = NO_WHOLE;
+	if (form && c->tiling.pages == 1 && image_pixels(&c->image) <= c->job.jpeg_pixels &&
+	    tiling_spread(&spread, form)) {
+		c->form = form;
+		c->whole = WHOLE_AWAITED;
+	}
+}
+
+/* The front has agreed that a device does the announced sides. */
+static void send_whole(struct codec_state *c)
+{
+	struct message message = {.type = MSG_TILE};
+	struct tiling spread = c->tiling;
+
+	must(c->whole == WHOLE_AWAITED && tiling_spread(&spread, c->form));
+	tiling_whole_tile(&spread, c->form, 1000, &message.tile.tile);
+	message.tile.tile.job = c->job.job;
+	message.tile.tile.arena = c->p->number;
+	c->whole = WHOLE_SENT;
+	sim_send(c->p, &message);
+}
+
+/* That tile is back. If it has failed, tiles of pixels replace it; sometimes they are compared. */
+static void take_whole(struct codec_state *c, const struct message_tile_done *done)
+{
+	c->whole = done->error || done->jpeg_flags ? NO_WHOLE
+	           : sim_once_in(4)                ? WHOLE_COMPARED
+	                                           : WHOLE_DONE;
+	sim_counts[COUNT_WHOLE] += c->whole != NO_WHOLE;
+	send_tiles(c);
+	go_on(c);
 }
 
 static void announce(void *context, uint64_t run)
@@ -113,12 +165,13 @@ static void announce(void *context, uint64_t run)
 	}
 	m.image.whole = m.image.image = c->image;
 	m.image.answer = c->answer;
-	m.image.pages = 1;
+	m.image.pages = c->tiling.pages;
 	m.image.input_format = FORMAT_PNM;
 	m.image.tiles = c->tiling.count;
-	m.image.late = c->tiling.count == 1 && sim_once_in(2);
+	choose_sides(c);
+	m.image.late = c->tiling.count == 1 && !c->form && sim_once_in(2);
 	for (int side = 0; side < JPEG_SIDES; side++)
-		m.image.jpeg[side] = JPEG_REASON_BODY;
+		m.image.jpeg[side] = c->form >> side & 1 ? JPEG_REASON_NONE : JPEG_REASON_BODY;
 	c->announced = true;
 	sim_send(c->p, &m);
 	if (!c->p->has_ended)
@@ -149,6 +202,10 @@ static void begin_job(struct codec_state *c, const struct message_job *job, cons
 	sim_work(c->p, true);
 	e = tiling_init(&c->tiling, chain, &c->image, c->arena, c->arena, job->samples_max,
 	                &problem);
+	if (!e && job->page == PAGES_ALL) {
+		tiling_set_pages(&c->tiling, 1 + (uint32_t)(job->body_size % 3));
+		c->tiling.apart = chain_pages(chain) > 1;
+	}
 	c->answer.width = c->tiling.width;
 	c->answer.height = c->tiling.height;
 	free(chain);
@@ -168,6 +225,10 @@ static void take_tile(struct codec_state *c, const struct message_tile_done *don
 
 	if (!c->has_job || done->job != c->job.job)
 		return;
+	if (c->whole == WHOLE_SENT) {
+		take_whole(c, done);
+		return;
+	}
 	must(done->index >= c->back && done->index < c->next && !c->tile[place].finished);
 	if (done->error) {
 		finish(c, (enum error)done->error);
@@ -213,6 +274,10 @@ static void message(struct process *p, const struct message *m, const int *fds)
 	case MSG_JOB:
 		begin_job(c, &m->job, fds);
 		break;
+	case MSG_WHOLE:
+		if (c->has_job && m->whole.job == c->job.job)
+			send_whole(c);
+		break;
 	case MSG_ANSWER:
 		close(fds[1]);
 		if (!c->has_job || m->answer.job != c->job.job) {
@@ -221,6 +286,10 @@ static void message(struct process *p, const struct message *m, const int *fds)
 		}
 		must(c->writer < 0);
 		c->writer = fds[0];
+		if (c->whole == WHOLE_AWAITED) { /* the front prefers pixels */
+			c->whole = NO_WHOLE;
+			send_tiles(c);
+		}
 		go_on(c);
 		break;
 	case MSG_TILE_DONE:

@@ -64,6 +64,8 @@ static void finish(void *context, uint64_t number)
 	} else {
 		done.tile_done.launches = done.tile_done.stack = 1;
 		done.tile_done.launch[0].ns = 1000;
+		done.tile_done.size = h->tile.form & TILE_ENCODE ? 500 : 0;
+		done.tile_done.jpeg_flags = h->tile.form && sim_once_in(8);
 	}
 	if (h->tile.job == SELF_TEST_JOB)
 		write_test(d, &h->tile);
@@ -148,6 +150,16 @@ static void message(struct process *p, const struct message *m, const int *fds)
 	}
 }
 
+static void tell_programs(void *context, uint64_t number)
+{
+	const struct device_worker *d = context;
+	const struct message m = {.type = MSG_PROGRAMS, .programs = {.compiled = 3, .jpeg = 1}};
+
+	(void)number;
+	if (d->p->is_up)
+		sim_send(d->p, &m);
+}
+
 static void prepare(struct process *p, struct message_ready *ready)
 {
 	struct device_worker *d = p->state = calloc(1, sizeof *d);
@@ -162,6 +174,8 @@ static void prepare(struct process *p, struct message_ready *ready)
 	ready->small_max = (uint32_t)sim_below(2) * 16;
 	ready->startup_ms = 1;
 	ready->memory = 1 << 30;
+	ready->jpeg_pixels = sim_once_in(2) ? 1 << 20 : 0;
+	sim_after(sim_while(SIM_S), tell_programs, d, 0);
 }
 
 static void down(struct process *p)
