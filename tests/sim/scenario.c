@@ -152,7 +152,7 @@ static bool are_all_up(void)
 		up += p->is_up && !p->has_ended && !p->is_hung;
 	}
 	return up == config->codecs + config->http_workers + sim_devices &&
-	       devices_up() == sim_devices;
+	       devices_up() == sim_devices && sim_https() == config->http_workers;
 }
 
 static bool is_at_rest(void)
@@ -287,33 +287,39 @@ static unsigned count_real(void)
 }
 
 /* The front's variables, as they are when it starts. */
-extern char __start_sim_state[], __stop_sim_state[];
-static char *first_state;
+extern uint64_t __start_sim_state[], __stop_sim_state[];
+static uint64_t *first_state;
+
+/* Copies pages that differ: most do not, and in a new process are not its own yet. Variables may
+ * have a sanitizer's zones between them. */
+__attribute__((no_sanitize("address"))) static void copy_state(uint64_t *to, const uint64_t *from)
+{
+	enum { PAGE_WORDS = 512 };
+	const size_t words = (size_t)(__stop_sim_state - __start_sim_state);
+
+	must((uintptr_t)__stop_sim_state % sizeof *to == 0);
+
+	for (size_t at = 0, end; at < words; at = end) {
+		uint64_t differs = 0;
+
+		end = words - at < PAGE_WORDS ? words : at + PAGE_WORDS;
+		for (size_t i = at; i < end; i++)
+			differs |= to[i] ^ from[i];
+		for (size_t i = at; differs && i < end; i++)
+			if (to[i] != from[i])
+				to[i] = from[i];
+	}
+}
 
 static void prepare(void)
 {
-	const size_t size = (size_t)(__stop_sim_state - __start_sim_state);
-
-	first_state = malloc(size);
+	first_state = calloc((size_t)(__stop_sim_state - __start_sim_state), sizeof *first_state);
 	must(first_state);
-	memcpy(first_state, __start_sim_state, size);
+	copy_state(first_state, __start_sim_state);
 	sim_disk_init();
 	check_share();
 	snprintf(directory, sizeof directory, "/dev/shm/sim.%d", (int)getpid());
 	mkdir(directory, 0700);
-}
-
-/* Most pages have not changed, and in a new process are not its own yet. */
-static void restore_state(void)
-{
-	enum { PAGE_SIZE = 4096 };
-	const size_t size = (size_t)(__stop_sim_state - __start_sim_state);
-
-	for (size_t at = 0, part; at < size; at += part) {
-		part = size - at < PAGE_SIZE ? size - at : PAGE_SIZE;
-		if (memcmp(__start_sim_state + at, first_state + at, part) != 0)
-			memcpy(__start_sim_state + at, first_state + at, part);
-	}
 }
 
 static void look_for_jobs(void *context, uint64_t number)
@@ -329,7 +335,7 @@ static void live(void)
 	enum { KEPT_DESCRIPTORS = 5 };
 	const unsigned real = count_real();
 
-	restore_state();
+	copy_state(__start_sim_state, first_state);
 	sim_calm = true;
 	stop_at = calm_at = 0;
 	resting = 0;
