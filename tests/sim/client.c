@@ -34,9 +34,7 @@ struct client {
 	enum stage stage;
 	const struct ask *ask;
 	uint64_t request, since; /* number; when it was complete */
-	uint64_t deadline;       /* nanoseconds after its head; 0: none */
-	uint64_t began, patience;
-	bool is_form, form_sent, asked, most, failed;
+	bool is_form, asked, most, failed;
 	uint64_t size, sent, limit;
 	int body;
 	struct answer answer;
@@ -224,10 +222,8 @@ static void write_head(struct client *c, struct head_writer *w)
 		head_add(w, HEAD_NAME, c->ask->name);
 		head_add(w, HEAD_VALUE, c->ask->value);
 	}
-	c->deadline = 0;
 	if (c->ask->has_image && sim_once_in(4)) {
-		c->deadline = sim_between(1, 8000) * SIM_MS;
-		snprintf(text, sizeof text, "%lu", c->deadline / SIM_MS);
+		snprintf(text, sizeof text, "%lu", sim_between(1, 8000));
 		head_add(w, HEAD_NAME, "deadline_ms");
 		head_add(w, HEAD_VALUE, text);
 	}
@@ -243,9 +239,8 @@ static void complete(struct client *c)
 {
 	c->stage = WAITS;
 	c->since = sim_now;
-	c->patience = sim_fault(FAULT_LEAVES) ? sim_while(5 * SIM_S) : 0;
-	if (c->patience)
-		act_after(c, c->patience);
+	if (sim_fault(FAULT_LEAVES))
+		act_after(c, sim_while(5 * SIM_S));
 }
 
 /* A small body goes with its head, or each piece is sent when there is room. */
@@ -258,8 +253,7 @@ static void begin_request(struct client *c, const struct ask *ask)
 
 	c->ask = ask;
 	c->request = sim_http_number(c->http);
-	c->began = sim_now;
-	c->is_form = c->form_sent = c->asked = c->most = c->failed = false;
+	c->is_form = c->asked = c->most = c->failed = false;
 	c->streams = c->awaits_piece = c->last = false;
 	c->sent = c->limit = c->read = 0;
 	c->size = ask->has_image ? 1 + sim_while(BODY_MAX - 1) : 0;
@@ -385,7 +379,7 @@ static void receive_answer(struct client *c, struct link_message *m)
 		must((uint64_t)status.st_size >= c->answer.file_size);
 	}
 	if (c->stage == WAITS)
-		scenario_answered(c->answer.status, sim_now - c->since);
+		scenario_answered(sim_now - c->since);
 	note_id(&c->answer);
 	c->stage = READS;
 	c->streams = m->flags & LINK_IS_STREAM;
@@ -505,7 +499,7 @@ static void act(void *context, uint64_t due)
 		send_more(c);
 		break;
 	case WAITS:
-		leave(c); /* its patience is over */
+		leave(c);
 		break;
 	case READS:
 		read_more(c);

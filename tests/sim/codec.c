@@ -18,7 +18,7 @@ struct codec_state {
 	uint64_t arena; /* bytes */
 	struct message_job job;
 	uint64_t run; /* number of the events that count; grows with each job */
-	bool has_job, announced, late, cancelled, has_result;
+	bool has_job, has_result;
 	struct image image, answer;
 	struct tiling tiling;
 	/* The sides that a device may do, and the tile for it: announced, sent, done. */
@@ -172,7 +172,6 @@ static void announce(void *context, uint64_t run)
 	m.image.late = c->tiling.count == 1 && !c->form && sim_once_in(2);
 	for (int side = 0; side < JPEG_SIDES; side++)
 		m.image.jpeg[side] = c->form >> side & 1 ? JPEG_REASON_NONE : JPEG_REASON_BODY;
-	c->announced = true;
 	sim_send(c->p, &m);
 	if (!c->p->has_ended)
 		send_tiles(c);
@@ -190,7 +189,7 @@ static void begin_job(struct codec_state *c, const struct message_job *job, cons
 	close(fds[1]);
 	c->job = *job;
 	c->has_job = true;
-	c->announced = c->cancelled = c->has_result = false;
+	c->has_result = false;
 	c->next = c->back = 0;
 	memset(c->tile, 0, sizeof c->tile);
 	c->image = (struct image){.width = 16 + (uint32_t)(job->body_size * 13 % 200),

@@ -120,11 +120,6 @@ unsigned sim_loop_timers(void)
 	return count;
 }
 
-unsigned sim_loop_watches(void)
-{
-	return watches;
-}
-
 uint64_t sim_turns(void)
 {
 	return turns;

@@ -119,9 +119,8 @@ static void count_most(enum count count, uint64_t value)
 		sim_counts[count] = value;
 }
 
-void scenario_answered(int status, uint64_t ns)
+void scenario_answered(uint64_t ns)
 {
-	(void)status;
 	count_most(COUNT_LONGEST, ns / SIM_MS);
 }
 
@@ -298,7 +297,6 @@ __attribute__((no_sanitize("address"))) static void copy_state(uint64_t *to, con
 	const size_t words = (size_t)(__stop_sim_state - __start_sim_state);
 
 	must((uintptr_t)__stop_sim_state % sizeof *to == 0);
-
 	for (size_t at = 0, end; at < words; at = end) {
 		uint64_t differs = 0;
 

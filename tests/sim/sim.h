@@ -59,9 +59,7 @@ typedef void sim_event(void *context, uint64_t number);
 void sim_after(uint64_t ns, sim_event *event, void *context, uint64_t number);
 /* Forgets everything that is due. */
 void sim_loop_reset(void);
-/* Number of timers and watches. */
 unsigned sim_loop_timers(void);
-unsigned sim_loop_watches(void);
 bool sim_loop_runs(void);
 /* Turns of the loop so far. */
 uint64_t sim_turns(void);
@@ -97,7 +95,7 @@ extern size_t sim_socket_room, sim_link_room;
 /* In a thread: waits for so long; elsewhere does nothing. */
 void sim_thread_pause(uint64_t ns);
 bool sim_in_thread(void);
-/* A thread waits for an eventfd, or is woken. */
+/* Lets the thread wait for an eventfd, or wakes those that do. */
 void sim_thread_await(int fd);
 void sim_thread_wake(int fd);
 void sim_threads_reset(void);
@@ -137,14 +135,14 @@ extern struct process *sim_processes;
 
 /* Ends a process now, as waitpid() will tell. */
 void sim_exit(struct process *p, int status);
-/* Sends a message, unless it has ended. fds: NULL or as many as the type has. */
+/* Sends a message without descriptors, unless the process has ended or hangs. */
 void sim_send(struct process *p, const struct message *message);
 /* Sets whether the process is computing. */
 void sim_work(struct process *p, bool works);
 /* A worker may fail now in one of the ways in which all may; true if it has ended. */
 bool sim_may_fail(struct process *p);
 void sim_workers_reset(void);
-/* The front's message to a worker, before it is sent (see check_work.c). */
+/* The process of this id, or NULL. */
 struct process *sim_process_of(pid_t pid);
 
 /* True while devices compute wrong pixels. */
@@ -160,7 +158,8 @@ struct link;
 /* A worker that serves connections, as the client sees it. */
 struct http;
 
-/* Number of HTTP workers that are up; the i-th. */
+/* Number of HTTP workers that accept connections; the i-th of them; a new number for a connection
+ * or a request. */
 unsigned sim_https(void);
 struct http *sim_http_get(unsigned i);
 uint64_t sim_http_number(struct http *http);
@@ -170,9 +169,9 @@ struct link_message;
 
 /* Sends a message to the front; false: the worker has gone. */
 bool sim_http_tell(struct http *http, const struct link_message *message);
-/* A message to the client with this number; the descriptor is the client's, who sets -1. */
+/* Gives a message to the client that it is about, who sets its descriptor to -1 to keep it. */
 void sim_client_receive(struct http *http, struct link_message *message);
-/* The worker has gone, with all its connections. */
+/* Ends all connections of a worker that has ended. */
 void sim_client_lost(struct http *http);
 
 /* SIM_WAIT_S: seconds for which a client lets a request wait. */
@@ -181,10 +180,10 @@ extern const char *const sim_names[SIM_NAMES];
 
 /* Begins a client after a while; herd: one of those that ask for the same large answer. */
 void sim_client_begin(uint64_t ns, bool herd);
-/* Number of connections that are not closed yet. */
+/* Number of connections. */
 unsigned sim_clients(void);
 void sim_clients_reset(void);
-/* The oldest unanswered request, for the report. */
+/* Describes the oldest unanswered request. */
 void sim_clients_describe(char *text, size_t room);
 
 /* ---- checks ---- */
@@ -200,20 +199,21 @@ extern bool sim_tracing;
 /* Makes what the lives of a service share. */
 void check_share(void);
 void check_reset(void);
-/* Their parts, about jobs and tiles, and about links and answers. */
+/* Their parts: jobs and tiles; links and answers. */
 void check_work_idle(void);
 void check_work_reset(void);
 void check_answers_step(void);
 void check_answers_reset(void);
-/* The jobs that clients know, by their ids: the service crashes, and has started again. */
+/* check_crash() notes the jobs that clients may know; check_recovery() looks for them after the
+ * next start. */
 void check_crash(void);
 uint64_t check_crashed_at(void);
 void check_recovery(void);
-/* After each turn of the loop. */
+/* Checks what holds after each turn of the loop. */
 void check_step(void);
-/* When all clients have gone and their jobs have been forgotten. */
+/* Checks what holds when all clients have gone and their jobs have been forgotten. */
 void check_idle(void);
-/* A device has sent a tile back. */
+/* Notes that a device has sent a tile back, or that a process has ended. */
 void check_tile_back(struct process *device, uint64_t job, uint32_t index);
 void check_process_ended(struct process *p);
 
@@ -221,8 +221,8 @@ void check_process_ended(struct process *p);
 
 /* False once the service is being stopped. */
 bool scenario_accepts(void);
-/* A request was answered so long after it was complete. */
-void scenario_answered(int status, uint64_t ns);
+/* Notes that a request was answered so long after it was complete. */
+void scenario_answered(uint64_t ns);
 /* Faults do not happen any more. */
 extern bool sim_calm;
 /* Runs a seed from the start of the front to its end. */
