@@ -188,7 +188,7 @@ static bool size_to(struct codec *c, const struct message_image *m)
 }
 
 /* Chooses a tile's plan. If each page has its own, all tiles of the page before must be back.
- * Returns false if they are not, or without memory. */
+ * Returns false if they are not. Without memory it ends the job. */
 static bool choose_plan(struct codec *c, uint32_t tile)
 {
 	const struct job *job = c->job;
@@ -208,8 +208,10 @@ static bool choose_plan(struct codec *c, uint32_t tile)
 		return false;
 	chain = chain_of_page(job->chain->chain, tile / page_tiles);
 	shared = chain ? chain_share(chain) : NULL;
-	if (!shared)
-		return false;
+	if (!shared) {
+		job_cancel(c->job, ERR_MEMORY, NULL);
+		return true;
+	}
 	if (c->plan)
 		plan_release(c->plan);
 	c->plan = plan_use(shared, &plane);
