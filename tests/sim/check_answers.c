@@ -45,7 +45,7 @@ bool __wrap_link_send(struct link *link, const struct link_message *message)
 
 /* The time after the last moment at which an answer is due: the store looks every 250 ms. And the
  * longest time for a job. */
-static const uint64_t LATE = 500 * SIM_MS, LONGEST = 200 * SIM_S;
+static const uint64_t LATE = 500 * SIM_MS, LONGEST = 100 * SIM_S;
 static uint64_t last_up; /* when a device was */
 
 /* Requests and tiles that may use any device wait for one that is away for a short time. */

@@ -322,7 +322,7 @@ static void fail_body(struct client *c)
 static void send_more(struct client *c)
 {
 	static const char pixels[BODY_MAX];
-	uint64_t part = 1 + sim_while(c->size - c->sent - 1);
+	uint64_t part = 1 + sim_below(c->size - c->sent);
 
 	if (sim_fault(FAULT_LEAVES)) {
 		if (sim_once_in(2))

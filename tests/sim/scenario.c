@@ -34,7 +34,7 @@ enum {
 
 /* All requests have been answered, and all results are forgotten, so long after the last fault; the
  * service has stopped so long after its drain-timeout. */
-static const uint64_t rest_ns = 150 * SIM_S, stop_ns = 10 * SIM_S;
+static const uint64_t rest_ns = 120 * SIM_S, stop_ns = 10 * SIM_S;
 
 static char argument[ARGUMENTS_MAX][TEXT], first_argument[ARGUMENTS_MAX][TEXT];
 static char *arguments[ARGUMENTS_MAX + 1];
@@ -277,7 +277,7 @@ static void empty_directory(const char *path)
 /* Those of the system. */
 static unsigned count_real(void)
 {
-	enum { MOST = 256 };
+	enum { MOST = 64 };
 	unsigned count = 0;
 
 	for (int fd = 0; fd < MOST; fd++)
