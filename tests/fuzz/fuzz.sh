@@ -149,10 +149,11 @@ fuzz_keep() {
 # mma_test: builds and runs tests/kernels/test_mma.c, which has kernels compiled as C.
 mma_test() {
 	mkdir -p "$build/mma"
-	clang_libraries &&
-		clang_sanitized address,undefined -rdynamic -o "$build/mma/test_mma" \
-			"$top"/tests/kernels/test_mma.c "$top"/tests/lib/{opencl,warps}_on_host.c \
-			"$top"/daemon/device/plan/{half_error,variant,weights}.c "$top/daemon/device/cl/source.c" \
-			"$build/kernels_embedded.c" &&
+	# shellcheck disable=SC2046
+	clang -D_GNU_SOURCE -DCL_TARGET_OPENCL_VERSION=120 -std=gnu11 -g -O1 -fsanitize=address,undefined \
+		-fno-sanitize-recover=all -rdynamic "-I$top" "-I$top/daemon" "-I$top/kernels" "-I$top/tests/lib" \
+		-o "$build/mma/test_mma" "$top"/tests/kernels/test_mma.c "$top"/tests/lib/{opencl,warps}_on_host.c \
+		"$top"/daemon/device/plan/{half_error,variant,weights}.c "$top/daemon/device/cl/source.c" \
+		"$build/kernels_embedded.c" "$build/libcommon.a" $(pkg-config --cflags --libs glib-2.0 jansson) -lm &&
 		"$build/mma/test_mma" "$top/kernels" "$build/mma"
 }
