@@ -331,7 +331,7 @@ def test_report(home, tmp_path):
 
 
 def test_report_without_a_build(home, tmp_path):
-    """What cannot be measured there is said to lack something, and is no failure."""
+    """A section that lacks something there says so, and is no failure."""
     text = run(sys.executable, REPOSITORY / "tests/bench/run.py", "report", "--commit", "a", "--rows", "faults,load",
                CONVOLVED_BUILD=tmp_path, CONVOLVED_CASE="prepared")[0]
     assert len(re.findall(r"\| cannot run here: there is no (fault_layer.so|convolved) \|", text)) == 2

@@ -132,7 +132,7 @@ def test_small_socket_buffers(hosted):
 
 
 def test_no_socket_buffers(hosted):
-    """Where no default helps, either, it is said, and nobody waits for an answer."""
+    """A default that is too small, too, is named, and nobody waits for an answer."""
     with hosted(CONVOLVED_HOST_WMEM="4096", CONVOLVED_HOST_WMEM_DEFAULT="4608").starting() as service:
         service.says("net.core.wmem_default is too small")
 

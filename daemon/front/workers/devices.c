@@ -236,9 +236,9 @@ static void device_message(struct worker *worker, const struct message *message)
 		worker_refuse(worker, message_name(message->type));
 }
 
-/* Counts a failure, unless another process killed or stopped the worker. Failures that have not been cancelled
- * by served time, from coming up to the last filtered tile, lead to quarantine: restarts at growing
- * intervals, and no client's tiles until the test tiles have come back correct. */
+/* Counts a failure, unless another process killed or stopped the worker. Failures that have not
+ * been cancelled by served time, from coming up to the last filtered tile, lead to quarantine:
+ * restarts at growing intervals, and no client's tiles until the test tiles are correct. */
 static void count_failure(struct device *d, const char *reason)
 {
 	unsigned limit = (unsigned)config->quarantine_failures, more;
