@@ -106,8 +106,11 @@ def done(name, options):
         wrong += "".join(texts).strip().rpartition("\n")[2]
     rows = []
     try:
-        rows = list(section.reader(*texts))
-    except (AssertionError, ValueError, KeyError, IndexError) as problem:
+        for row in section.reader(*texts):
+            rows.append(row)
+    except AssertionError as find:
+        wrong = wrong or str(find)
+    except (ValueError, KeyError, IndexError) as problem:
         wrong = wrong or f"without figures ({problem!r})"
     if not wrong:
         return "well", rows
@@ -169,6 +172,14 @@ def faults(told, _said):
            "failed": first(r"\b(\d+) failed", told, int) or 0}
 
 
+def strikes(told, _said):
+    found = figures(told)
+    every, = (row for row in found if row.get("struck") == "all")
+    answers, = (row for row in found if "answers" in row)
+    yield {"workers struck": every["times"], "recovery p50 s": every["p50 s"], "longest s": every["longest s"],
+           **{key: answers[key] for key in ("answers", "200", "refused", "slowest s", "finds")}}
+
+
 def files(told, _said):
     """By real files, or by generated ones: a test, which prints the same rows."""
     found = figures(told) if told.rstrip().endswith("]") else [
@@ -182,12 +193,15 @@ def cases(told, _said):
     yield {"tests by HTTP": first(r"^(\d+) tests collected", told, int)}
 
 
-def fuzzed(told, said):
-    runs = list(map(int, re.findall(r"^stat::number_of_executed_units: *(\d+)", told + said, re.M)))
+def fuzzed(told, _said):
+    """Both this run and the ledger have rows of a target, its executions and more, at last its finds."""
     ledger = TOP / "tests/fuzz/LEDGER.md"
-    yield {"fuzzers": len(runs), "executions now": sum(runs), "in tests/fuzz/LEDGER.md": sum(
-        int(number.replace(",", "")) for number in re.findall(r"^\| [\w`]+ \| *([\d,]+) \|", ledger.read_text(), re.M)
-    ) if ledger.exists() else None}
+    runs, all_runs = (re.findall(r"^\| `?(\w+)`? \| ([\d,]+) \|.* (\d+) \|$", text, re.M) for text in (
+        told, ledger.read_text() if ledger.exists() else ""))
+    count, sum_of = len(runs), lambda every: sum(int(one[1].replace(",", "")) for one in every)
+    yield {"fuzzers": count, "executions now": sum_of(runs), "in tests/fuzz/LEDGER.md": sum_of(all_runs) or None}
+    assert count == len([*TOP.glob("tests/fuzz/*.c")]), "fuzzers are missing"
+    assert not (finds := [name for name, _, number in runs if int(number)]), f"finds of {', '.join(finds)}"
 
 
 def leaks(told, _said):
@@ -216,17 +230,18 @@ SECTIONS = {
             BUILD / "convolved-bench",)),
     "load": Section("goodput and latency up to three times the capacity", case("load", "--rounds", "1"), 90, rows, (
         BUILD / "convolved",)),
-    "faults": Section("OpenCL calls that fail, signals to workers, under load", (
-        "env", "CONVOLVED_FAULT_STRIKES=8", f"TEST_CACHE={BUILD}/test-cache", *tests(
-            "tests/fault/test_layer.py::test_struck_again_and_again", "tests/fault/test_layer.py::test_calls_fail[one each]")),
-        240, faults, (BUILD / "fault_layer.so",)),
+    "strikes": Section("workers killed, stopped and aborted under load", case(
+        "strikes", "--seconds", "40", "--devices", "1"), 150, strikes, (BUILD / "convolved",)),
+    "faults": Section("OpenCL calls that fail under load", (
+        "env", f"TEST_CACHE={BUILD}/test-cache", *tests("tests/fault/test_layer.py::test_calls_fail[one each]")),
+        150, faults, (BUILD / "fault_layer.so",)),
     "files": Section("real and damaged files", case("corpus", "--packages", "libpng1.6", "tiff", "--posts", "2500"), 150,
                      files, (BUILD / "convolved",)) if (PLACE / "tiff.files").exists() else Section(
         "generated and damaged files", tests("tests/http/test_corpus.py::test_fixed_files"), 150, files, (
             BUILD / "convolved",)),
     "cases": Section("tests by HTTP", tests("--collect-only", "tests/http"), 60, cases, (BUILD / "Makefile",)),
     "api": Section("requests by schemathesis, a generated client", case("api", "20"), 120, rows, (BUILD / "Makefile",)),
-    "fuzz": Section("parsers of what comes from outside, by libFuzzer", ("./dev", "fuzz", "2"), 300, fuzzed, (
+    "fuzz": Section("parsers of what comes from outside, by libFuzzer", ("./dev", "fuzz", "all", "2"), 300, fuzzed, (
         "clang", BUILD / "Makefile")),
     "leaks": Section("memory by request under a mix of requests", case("soak", "0.7"), 200, leaks, (BUILD / "convolved",)),
     "gpu": Section("JPEGs and kernels on a GPU", case(

@@ -330,7 +330,7 @@ def test_report(home, tmp_path):
         ("code", "well"), ("exposure", "well"), ("peers", "FAILED"), ("cases", "well")]
 
 
-def test_report_without_a_build(home, tmp_path):
+def test_report_without_a_build(tmp_path):
     """A section that lacks something there says so, and is no failure."""
     text = run(sys.executable, REPOSITORY / "tests/bench/run.py", "report", "--commit", "a", "--rows", "faults,load",
                CONVOLVED_BUILD=tmp_path, CONVOLVED_CASE="prepared")[0]
