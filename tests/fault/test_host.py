@@ -6,6 +6,7 @@ import os
 import resource
 import struct
 import subprocess
+import time
 
 import pytest
 
@@ -139,7 +140,7 @@ def test_no_socket_buffers(hosted):
 
 # Descriptors and memory ---------------------------------------------------------------------------
 
-PNG = written(pil(random_pixels(1, 600, 500, 3, "u8")), "png")
+PNG = written(pil(random_pixels(1, 1500, 1000, 3, "u8")), "png")
 SHORT = {(500, "out-of-memory"), (500, "input-output"), (500, "device-failed"), (503, "no-device")}
 PAGE = os.sysconf("SC_PAGESIZE")
 
@@ -152,17 +153,27 @@ def address_space(process):
     return int(process.read("statm").split()[0]) * PAGE
 
 
-@contextlib.contextmanager
 def limited(processes, limit, most):
-    """No process gets more of this meanwhile. One may end; its successor may have as much as it likes."""
+    """No process gets more of this, until the function is called that it returns. One may end; its
+    successor may have as much as it likes."""
     before = {}
+
+    def restore():
+        for process, limits in before.items():
+            with contextlib.suppress(ProcessLookupError):
+                resource.prlimit(process.pid, limit, limits)
     for process in processes:
         before[process] = resource.prlimit(process.pid, limit)
         resource.prlimit(process.pid, limit, (most(process), before[process][1]))
-    yield
-    for process, limits in before.items():
-        with contextlib.suppress(ProcessLookupError):
-            resource.prlimit(process.pid, limit, limits)
+    return restore
+
+
+class Short(Load):
+    """While something is short; there may be no memory for a problem's text."""
+
+    def refuse(self, answer):
+        if answer.status != 500 or answer.body:
+            super().refuse(answer)
 
 
 def patiently(request):
@@ -172,25 +183,35 @@ def patiently(request):
             return request()
 
 
-@pytest.mark.parametrize("kind", ["front", "codec", "device", "http"])
-@pytest.mark.parametrize("limit, used, spares", [
-    (resource.RLIMIT_NOFILE, file_descriptors, (3, 1, 0)),
-    (resource.RLIMIT_AS, address_space, (1 << 20, 1 << 18, 0))], ids=["descriptors", "memory"])
+DESCRIPTORS = (resource.RLIMIT_NOFILE, file_descriptors, (3, 1, 0))
+MEMORY = (resource.RLIMIT_AS, address_space, (1 << 20, 1 << 18, 0))
+
+
+@pytest.mark.parametrize("kind, limit, used, spares", [
+    *((kind, *DESCRIPTORS) for kind in ("front", "device", "http")),
+    *((kind, *MEMORY) for kind in ("front", "codec", "device", "http"))])
 def test_nothing_left(launch, kind, limit, used, spares):
     """Each client is answered rightly or told that something has failed; an HTTP worker may do without a
     connection. Then all is as before."""
-    with launch("--codecs", "2", "--http-workers", "2", "--quarantine-failures", "1000") as service:
+    with launch("--codecs", "4", "--http-workers", "2", "--quarantine-failures", "1000") as service:
         requests = [lambda: service.post(BLUR, SMALL.tobytes()), lambda: ask_async(service),
                     lambda: service.post("/v1/filters/sharpen?format=png&variant=general", PNG),
                     lambda: service.get("/openapi.json")]
         wrapped = [functools.partial(patiently, request) for request in requests] if kind == "http" else requests
-        with Load(wrapped, 4, SHORT) as load:
-            for spare in spares:
-                processes = [Process(service.process.pid)] if kind == "front" else service.workers(kind)
-                with limited(processes, limit, lambda process, spare=spare: used(process) + spare):
-                    load.more(100)
-                served = load.served
-                load.until(lambda served=served: load.served >= served + 50, "answers as before")
+        right = [request().body for request in requests]
+        for spare in spares:
+            processes = [Process(service.process.pid)] if kind == "front" else service.workers(kind)
+            restore = limited(processes, limit, lambda process, spare=spare: used(process) + spare)
+            with Short(wrapped, 4, SHORT, right) as load:
+                try:
+                    if kind == "http":
+                        time.sleep(1)  # clients may have to wait for a descriptor
+                    else:
+                        load.more(60)
+                finally:
+                    restore()
+            with Load(requests, 4, right=right) as load:
+                load.more(20)
         service.rest()
         assert service.restarts() == (service.restarts(worker=kind) if kind in ("codec", "device") else 0)
 
