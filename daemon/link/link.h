@@ -91,7 +91,8 @@ struct link {
 	void *context;
 };
 
-/* Makes two sockets that are connected, non-blocking and close-on-exec. */
+/* Makes two sockets that are connected, non-blocking and close-on-exec. Fails, and says why, if the
+ * system gives their buffers too little for the longest message. */
 enum error link_pair(int fds[2]) MUST_CHECK;
 
 /* Takes over a socket, also on failure. */

@@ -13,6 +13,7 @@ from scipy import stats
 
 import imagefiles
 import oracle
+from collector import Collector
 from jobs import submit
 from measure import measured, memory
 from pixels import random_pixels
@@ -123,7 +124,7 @@ MIX = {ask_raw: 6, ask_file: 6, ask_lossy: 2, ask_verified: 1, ask_async: 3, ask
 def asking(service, every):
     """Threads ask meanwhile. Gives how many requests there were of each sort, and a list that gets
     what is wrong."""
-    asked, wrong = collections.Counter(), []
+    asked, wrong = collections.Counter({kind.__name__: 0 for kind in MIX}), []
 
     def work(rng):
         kind, = rng.choices(list(MIX), MIX.values())
@@ -155,12 +156,12 @@ def sample(service, named):
 Slope = collections.namedtuple("Slope", "slope error first last grows")
 
 
-def judge(minutes, values, floor):
-    """Returns the line through the medians of blocks; see soak()."""
-    x, y = ([np.median(block) for block in np.array_split(series, BLOCKS)] for series in (minutes, values))
+def judge(passed, values, floor):
+    """Returns the line through the medians of blocks; see soak(). passed: minutes, or requests."""
+    x, y = ([np.median(block) for block in np.array_split(series, BLOCKS)] for series in (passed, values))
     line = stats.linregress(x, y)
     surely = line.slope - stats.t.ppf(0.999, BLOCKS - 2) * line.stderr
-    return Slope(line.slope, line.stderr, y[0], y[-1], surely * (minutes[-1] - minutes[0]) > floor)
+    return Slope(line.slope, line.stderr, y[0], y[-1], surely * (passed[-1] - passed[0]) > floor)
 
 
 def warm_up(service, every, quiet):
@@ -179,24 +180,24 @@ def warm_up(service, every, quiet):
 
 
 def measure(service, every, minutes):
-    """Returns ([(minutes, sample)], requests): of the whole time, without the first third, at most
-    2 minutes."""
+    """Returns ([(millions of requests, sample)], requests): of the whole time, without the first third,
+    at most 2 minutes."""
     settle, interval = min(minutes / 3, 2) * 60, max(0.2, min(5, minutes * 60 / 100))
     taken, start = [], time.monotonic()
     named = {"front": service.processes()[0]} | {
-        f"{kind}-{i}": process for kind in ("codec", "device", "http")
+        f"{kind}-{i}": process for kind in ("codec", "device", "http", "trace")
         for i, process in enumerate(service.workers(kind))}
     with asking(service, every) as (asked, wrong):
         while not wrong and time.monotonic() - start < minutes * 60:
             time.sleep(interval)
             if time.monotonic() - start >= settle:
-                taken.append(((time.monotonic() - start) / 60, sample(service, named)))
+                taken.append((sum(asked.values()) / 1e6, sample(service, named)))
     assert not wrong, wrong[:3]
     return taken, asked
 
 
 def programs(sampled):
-    """Returns number of all devices' programs in a sample, (minutes, {…})."""
+    """Returns number of all devices' programs in a sample, (requests, {…})."""
     return sum(value for (what, kind), value in sampled[1].items()
                if kind == "objects" and what.endswith(" program"))
 
@@ -209,15 +210,15 @@ def run(service, minutes, every, quiet=10):
         if programs(taken[0]) == programs(taken[-1]):
             break
         yield {"requests": sum(asked.values()), "of them": "a device made programs meanwhile: it was not warm"}
-    wrong, times = [], [at for at, _ in taken]
+    wrong, passed = [], [at for at, _ in taken]
     for what, kind in sorted(taken[-1][1], key=lambda key: key[::-1]):
-        s = judge(times, [seen.get((what, kind), 0) for _, seen in taken], FLOORS[kind])
+        s = judge(passed, [seen.get((what, kind), 0) for _, seen in taken], FLOORS[kind])
         unit = 1e-6 if kind in ("pss", "rss") else 1
         if s.grows and not (unit < 1 and sanitized()):
             wrong.append(f"{what}: {kind} grows")
         if kind != "objects" or abs(s.slope) > 1e-6:  # they are many, and constant
             yield {"of": what, "measure": f"{kind} MB" if unit < 1 else kind, "first": s.first * unit,
-                   "last": s.last * unit, "a minute": s.slope * unit, "± error": s.error * unit,
+                   "last": s.last * unit, "a million requests": s.slope * unit, "± error": s.error * unit,
                    "grows": "yes" if s.grows else ""}
     yield {"requests": sum(asked.values()), "minutes": minutes, "of them": dict(sorted(asked.items()))}
     metrics = service.rest()
@@ -233,14 +234,16 @@ def soak(options):
     left in the end?
 
     Sampled are memory, descriptors and threads of the front and of every worker, and the objects
-    that device workers keep. Growth is judged on the whole measured time: the time is cut into
-    blocks, the medians of blocks (which are nearly independent, as single samples are not) get a
-    least-squares line, and it fails where the lower end of the slope's one-sided 99.9 % interval,
-    times the minutes, is above what FLOORS allows: an allocator and a cache of programs settle late
-    (a codec worker's by 6 MB in the second minute), a leak goes on. So the longer it runs, the
-    smaller a leak it finds: 8 MB in a minute of 5000 requests are 1.6 kB each, in ten minutes 160
-    bytes."""
-    with measured(*OPTIONS, *options.service, environment=TWO_DEVICES) as service:
+    that device workers keep; megabytes a million requests are bytes a request. Growth is judged on the
+    whole measured time: it is cut into blocks, the medians of blocks (which are nearly independent, as
+    single samples are not) get a least-squares line, and it fails where the lower end of the slope's
+    one-sided 99.9 % interval, times the requests, is above what FLOORS allows: an allocator and a cache
+    of programs settle late (a codec worker's by 6 MB in the second minute), a leak goes on. So the
+    longer it runs, the smaller a leak it finds: 8 MB in a minute of 5000 requests are 1.6 kB each, in
+    ten minutes 160 bytes."""
+    with Collector() as collector, measured(
+            *OPTIONS, "--otlp-endpoint", f"http://localhost:{collector.server_port}", "--otlp-share", "0.01",
+            *options.service, environment=TWO_DEVICES) as service:
         try:
             yield from run(service, options.minutes, cases())
         except AssertionError as wrong:
