@@ -94,7 +94,7 @@ TEST(test_long_accept)
 		memcpy(header + COUNT * LENGTH, end, sizeof end);
 		assert_int_equal(accept_parse(header, UINT32_MAX, weights, &problem), ERR_OK);
 		assert_int_equal(weights[FORMAT_PNG], 1000);
-		assert_true(clock() - began < 2 * CLOCKS_PER_SEC);
+		assert_true(clock() - began < 20 * CLOCKS_PER_SEC);
 	}
 	free(header);
 }
