@@ -242,7 +242,7 @@ def soak(options):
     longer it runs, the smaller a leak it finds: 8 MB in a minute of 5000 requests are 1.6 kB each, in
     ten minutes 160 bytes."""
     with Collector() as collector, measured(
-            *OPTIONS, "--otlp-endpoint", f"http://localhost:{collector.server_port}", "--otlp-share", "0.01",
+            *OPTIONS, "--otlp-endpoint", f"http://localhost:{collector.server_port}", "--otlp-share", "0.1",
             *options.service, environment=TWO_DEVICES) as service:
         try:
             yield from run(service, options.minutes, cases())
