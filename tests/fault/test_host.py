@@ -16,7 +16,7 @@ from in_flight import works
 from jobs import PREFER, submit
 from pixels import random_pixels
 from imagefiles import pil, written
-from service import BUILD, ONE_DEVICE, SMALL, Process, multipart, poll, raw_kind, target_of
+from service import BUILD, ONE_DEVICE, SMALL, Process, multipart, poll, raw_kind, sanitized, target_of
 
 HOST = BUILD / "fault_host.so"
 DAY = 86400
@@ -193,6 +193,8 @@ MEMORY = (resource.RLIMIT_AS, address_space, (1 << 20, 1 << 18, 0))
 def test_nothing_left(launch, kind, limit, used, spares):
     """Each client is answered rightly or told that something has failed; an HTTP worker may do without a
     connection. Then all is as before."""
+    if sanitized() and limit == resource.RLIMIT_AS:
+        pytest.skip("a sanitizer's memory says nothing")
     with launch("--codecs", "4", "--http-workers", "2", "--quarantine-failures", "1000") as service:
         requests = [lambda: service.post(BLUR, SMALL.tobytes()), lambda: ask_async(service),
                     lambda: service.post("/v1/filters/sharpen?format=png&variant=general", PNG),
