@@ -111,14 +111,16 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
 	return 0;
 }
 
-int __wrap_pthread_timedjoin_np(pthread_t thread, void **value, const struct timespec *until);
+int __wrap_pthread_clockjoin_np(pthread_t thread, void **value, clockid_t clock,
+                                const struct timespec *until);
 
 /* Only a disk that hangs takes longer. */
-int __wrap_pthread_timedjoin_np(pthread_t thread, void **value, const struct timespec *until)
+int __wrap_pthread_clockjoin_np(pthread_t thread, void **value, clockid_t clock,
+                                const struct timespec *until)
 {
 	struct thread *t = &threads[thread];
 
-	(void)value, (void)until;
+	(void)value, (void)clock, (void)until;
 	for (int i = 0; !t->ended && i < 10000; i++) {
 		if (t->sleeps && t->until > sim_now)
 			sim_now = t->until;
