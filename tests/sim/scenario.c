@@ -39,6 +39,7 @@ static const uint64_t rest_ns = 120 * SIM_S, stop_ns = 10 * SIM_S;
 static char argument[ARGUMENTS_MAX][TEXT], first_argument[ARGUMENTS_MAX][TEXT];
 static char *arguments[ARGUMENTS_MAX + 1];
 static int argument_count;
+static const char directory_format[] = "/dev/shm/sim.%d";
 static char directory[TEXT];
 static uint64_t calm_at, stop_at;
 static unsigned resting, descriptors;
@@ -316,8 +317,15 @@ static void prepare(void)
 	copy_state(first_state, __start_sim_state);
 	sim_disk_init();
 	check_share();
-	snprintf(directory, sizeof directory, "/dev/shm/sim.%d", (int)getpid());
+	snprintf(directory, sizeof directory, directory_format, (int)getpid());
 	mkdir(directory, 0700);
+}
+
+void scenario_tidy(pid_t pid)
+{
+	snprintf(directory, sizeof directory, directory_format, (int)pid);
+	empty_directory(directory);
+	rmdir(directory);
 }
 
 static void look_for_jobs(void *context, uint64_t number)

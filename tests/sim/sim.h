@@ -225,6 +225,8 @@ bool scenario_accepts(void);
 void scenario_answered(uint64_t ns);
 /* Faults do not happen any more. */
 extern bool sim_calm;
+/* Removes what a process that has run seeds may have left. */
+void scenario_tidy(pid_t pid);
 /* Runs a seed from the start of the front to its end. */
 void scenario_run(uint64_t seed);
 
