@@ -221,6 +221,7 @@ static void take_tile(struct codec_state *c, const struct message_tile_done *don
 	struct message m = {.type = MSG_VERIFIED, .verified = {.job = c->job.job}};
 	const unsigned place = done->index % IN_WORK_MAX;
 	const uint32_t run = c->tile[place].run;
+	const bool doubts = sim_devices_are_wrong() || sim_fault(FAULT_DOUBT);
 
 	if (!c->has_job || done->job != c->job.job)
 		return;
@@ -233,14 +234,14 @@ static void take_tile(struct codec_state *c, const struct message_tile_done *don
 		finish(c, (enum error)done->error);
 		return;
 	}
-	if (run || c->job.verify || sim_devices_are_wrong()) {
+	if (run || c->job.verify || doubts) {
 		m.verified.index = done->index;
 		m.verified.run = run;
 		m.verified.samples = 100;
 		m.verified.same = !sim_devices_are_wrong();
-		m.verified.mismatches = sim_devices_are_wrong() ? 3 : 0;
+		m.verified.mismatches = doubts ? 3 : 0;
 		sim_send(c->p, &m);
-		if (m.verified.mismatches && (!run || (run == 1 && done->others))) {
+		if (doubts && (!run || (run == 1 && done->others))) {
 			c->tile[place].run++;
 			return;
 		}

@@ -28,6 +28,7 @@ enum {
 	HERD = 500,
 	REST_MS = 500,
 	RESTS = 5,
+	START_S = 60,
 	RELOADS = 3,
 	CRASHED = 77
 };
@@ -41,7 +42,7 @@ static char *arguments[ARGUMENTS_MAX + 1];
 static int argument_count;
 static const char directory_format[] = "/dev/shm/sim.%d";
 static char directory[TEXT];
-static uint64_t calm_at, stop_at;
+static uint64_t started, calm_at, stop_at;
 static unsigned resting, descriptors;
 static bool is_first_life;
 
@@ -234,9 +235,10 @@ static void begin(void *context, uint64_t number)
 	const uint64_t time = (sim_faults[FAULT_BIG_ANSWERS] ? 1 : sim_between(1, 20)) * SIM_S;
 
 	(void)context, (void)number;
+	sim_calm = true;
 	resting = are_all_up() ? resting + 1 : 0;
 	if (resting < RESTS) {
-		must(sim_now < 1100 * SIM_S);
+		must(sim_now < started + START_S * SIM_S);
 		sim_after(SIM_MS, begin, NULL, 0);
 		return;
 	}
@@ -340,12 +342,16 @@ static void live(void)
 	/* That of signals, and those of errands, which may still use them. */
 	enum { KEPT_DESCRIPTORS = 5 };
 	const unsigned real = count_real();
+	/* Some have faults from the start. Without descriptors it does not start. */
+	const uint64_t faults =
+	    sim_once_in(4) && !sim_faults[FAULT_NO_DESCRIPTOR] ? sim_below(5 * SIM_S) : 0;
 
 	copy_state(__start_sim_state, first_state);
-	sim_calm = true;
+	sim_calm = !faults;
+	started = sim_now;
 	stop_at = calm_at = 0;
 	resting = 0;
-	sim_after(0, begin, NULL, 0);
+	sim_after(faults, begin, NULL, 0);
 	must(!front_main(argument_count, arguments));
 	sim_trace("the service has ended");
 	must(!sim_clients());
