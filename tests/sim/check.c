@@ -27,7 +27,10 @@ static void check_tasks(void)
 	unsigned of_codecs = 0, away_or_waiting = scheduler_waiting();
 
 	for (unsigned i = 0; i < codecs_count(); i++) {
+		const struct job *job = codec_get(i)->job;
+
 		must(codec_get(i)->tasks <= SLOTS_MAX);
+		must(!job || job_tiles_done(job) <= job_tiles(job));
 		of_codecs += codec_get(i)->tasks;
 	}
 	for (unsigned i = 0; i < devices_count(); i++) {

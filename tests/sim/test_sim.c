@@ -27,6 +27,7 @@ static const struct {
     {89, "a device that was up for a moment was not seen by those who wait for one"},
     {242, "a full link to an HTTP worker ends it"},
     {12, "requests are refused at once while all devices are quarantined"},
+    {4002795, "a job is lost at a restart, since more of its tiles are done than it has"},
     {10, "answers do not wait for room in the link"},
 };
 

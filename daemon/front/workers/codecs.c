@@ -291,7 +291,9 @@ void codec_task_done(struct task *task, const struct message_tile_done *done)
 		if (task->tile.form) {
 			whole_done(c, task, done);
 		} else {
-			job->tiles_done += !done->error && !task->prefer;
+			/* A device that did the whole job has done them all, and is compared. */
+			job->tiles_done +=
+			    !done->error && !task->prefer && job->tiles_done < job->tiles;
 			verified_expect(&c->run.verified, task, &message.tile_done);
 		}
 		if (c->run.answer_late && !job->finished && job->answer.fd >= 0)
