@@ -148,9 +148,9 @@ static bool are_all_up(void)
 	unsigned up = 0;
 
 	for (const struct process *p = sim_processes; p; p = p->next) {
-		if (p->has_ended != p->is_reaped)
+		if (p->has_ended != p->is_reaped || (p->is_hung && !p->has_ended))
 			return false;
-		up += p->is_up && !p->has_ended && !p->is_hung;
+		up += p->is_up && !p->has_ended;
 	}
 	return up == config->codecs + config->http_workers + sim_devices &&
 	       devices_up() == sim_devices && sim_https() == config->http_workers;
