@@ -23,6 +23,7 @@ from pixels import random_pixels
 from service import ONE_DEVICE, REPOSITORY, TWO_DEVICES, Client, poll, target_of
 
 KINDS = ("codec", "device", "http", "trace")
+ABORTS = ("codec", "device")  # an image survives one abort of such a worker
 SIGNALS = (signal.SIGKILL, signal.SIGSTOP, signal.SIGABRT)
 HONEST = {(429, "queue-full"), (503, "no-device")}
 CLIENTS, LONGEST_S, RECOVERY_S, CALM_S = 8, 120, 2.0, 30
@@ -77,8 +78,8 @@ class Struck:
     def __init__(self, service, kinds=KINDS, clients=CLIENTS, honest=frozenset(HONEST)):
         self.service, self.kinds, self.random = service, kinds, random.Random(1)
         self.strikes, self.recoveries, self.visits, self.wrong, self.broken = [], [], [], [], 0
-        # Until when a request may have met the end of an HTTP worker, a job a codec worker's by SIGABRT;
-        # and when those requests began that are not answered.
+        # Until when a request may have met the end of an HTTP worker, and a job an abort; and when those
+        # requests began that are not answered.
         self.ended, self.aborted, self.pending = 0.0, 0.0, {}
         cases, crowd, guest = files_and_filters(), Patient(self, "127.0.0.1"), Patient(self, "127.0.0.2")
         self.load = Load([functools.partial(self.ask, crowd, *case, kind) for case, kind in itertools.product(
@@ -94,12 +95,13 @@ class Struck:
             del self.pending[me]
 
     def choose(self):
-        """Returns (kind, worker, signal). An image on which two codec workers abort is refused by design
-        (decoder-died): one is aborted only if every image has come since the last abort."""
+        """Returns (kind, worker, signal). An image on which two codec workers abort, or two devices, is given
+        up by design (decoder-died, device-failed): one is aborted only if every image has come since the
+        last abort."""
         kind, worker = self.random.choice([(kind, worker) for kind in self.kinds
                                            for worker in self.service.workers(kind)])
         number = self.random.choice(SIGNALS)
-        if (kind, number) == ("codec", signal.SIGABRT) and any(at < self.aborted for at in [*self.pending.values()]):
+        if kind in ABORTS and number == signal.SIGABRT and any(at < self.aborted for at in [*self.pending.values()]):
             number = signal.SIGKILL
         return kind, worker, number
 
@@ -118,7 +120,7 @@ class Struck:
         now = time.monotonic()
         soon = now + 0.1  # until it has ended
         self.ended = soon if kind == "http" else self.ended
-        self.aborted = soon if (kind, number) == ("codec", signal.SIGABRT) else self.aborted
+        self.aborted = soon if kind in ABORTS and number == signal.SIGABRT else self.aborted
         self.strikes.append(Strike(now, kind, number))
         self.visits.append(threading.Thread(target=self.recover, args=self.strikes[-1:]))
         self.visits[-1].start()
