@@ -188,8 +188,9 @@ MEMORY = (resource.RLIMIT_AS, address_space, (1 << 20, 1 << 18, 0))
 
 
 @pytest.mark.parametrize("kind, limit, used, spares", [
-    *((kind, *DESCRIPTORS) for kind in ("front", "device", "http")),
-    *((kind, *MEMORY) for kind in ("front", "codec", "device", "http"))])
+    ("front", *DESCRIPTORS), ("codec", *MEMORY),
+    *(pytest.param(kind, *DESCRIPTORS, marks=pytest.mark.slow) for kind in ("device", "http")),
+    *(pytest.param(kind, *MEMORY, marks=pytest.mark.slow) for kind in ("front", "device", "http"))])
 def test_nothing_left(launch, kind, limit, used, spares):
     """Each client is answered rightly or told that something has failed; an HTTP worker may do without a
     connection. Then all is as before."""
