@@ -134,6 +134,31 @@ FORCE_INLINE uint predictor_distance(const global struct jpeg_image *image, uint
 	return in_mcu ? image->mcu_blocks : image->mcu_blocks - luma + 1;
 }
 
+/* Returns the block with these coefficients and masks; codes: of luma, and of chroma. */
+FORCE_INLINE struct block begin_block(const global struct jpeg_image *image, uint number,
+                                      const global short *coefficients,
+                                      const global uchar *masks, const local uint *codes,
+                                      const local uchar *column, const local ulong *halves)
+{
+	const uint back = predictor_distance(image, number);
+	const local uint *dc =
+	    codes + (number % image->mcu_blocks < image->luma_blocks ? 0 : JPEG_CODES);
+	int difference = coefficients[0];
+	struct block b;
+	uint size;
+
+	if (back)
+		difference -= coefficients[-(long)back * 64];
+	size = category(difference);
+	b.coefficients = coefficients;
+	b.ac = dc + 16;
+	b.column = column;
+	b.places = in_zigzag(masks, halves) & ~(1UL << 63);
+	b.dc = code_bits(dc[size], difference, size);
+	b.dc_length = (dc[size] >> 16) + size;
+	return b;
+}
+
 /* codes: JPEG_CODES of luma, JPEG_CODES of chroma. part_bits, part_first: each group's string. */
 JPEG_KERNEL(JPEG_GROUP) code(JPEG_ARGUMENT, const global uint *codes, const global ulong *zigzag_halves,
                              const global short *coefficients, const global uchar *masks,
@@ -157,23 +182,9 @@ JPEG_KERNEL(JPEG_GROUP) code(JPEG_ARGUMENT, const global uint *codes, const glob
 	barrier(CLK_LOCAL_MEM_FENCE);
 	if (live) {
 		const ulong place = (ulong)image->blocks.first + number;
-		const uint back = predictor_distance(image, number);
-		const local uint *dc =
-		    local_codes +
-		    (number % image->mcu_blocks < image->luma_blocks ? 0 : JPEG_CODES);
-		int difference;
-		uint size;
 
-		b.coefficients = coefficients + place * 64;
-		b.ac = dc + 16;
-		b.column = column;
-		b.places = in_zigzag(masks + place * 8, halves) & ~(1UL << 63);
-		difference = b.coefficients[0];
-		if (back)
-			difference -= b.coefficients[-(long)back * 64];
-		size = category(difference);
-		b.dc = code_bits(dc[size], difference, size);
-		b.dc_length = (dc[size] >> 16) + size;
+		b = begin_block(image, number, coefficients + place * 64, masks + place * 8,
+		                local_codes, column, halves);
 		length = block_measure(&b);
 	}
 	at = group_prefix(length, sums, &total);

@@ -84,27 +84,15 @@ uint item_code(const global struct jpeg_image *image, const global uint *codes,
                const global ulong *zigzag_halves, const global short *coefficients,
                const global uchar *masks, uint number, global uint *string, uint at)
 {
-	const uint back = predictor_distance(image, number), from = at / 32;
-	const local uint *dc = AS_LOCAL(
-	    uint, codes + (number % image->mcu_blocks < image->luma_blocks ? 0 : JPEG_CODES));
+	const uint from = at / 32;
 	struct pen pen = {at, 0, from};
 	uchar column[64];
 	struct block b;
-	int difference;
-	uint size;
 
 	for (uint i = 0; i < 64; i++)
 		column[i] = by_column[i];
-	b.coefficients = coefficients + number * 64;
-	b.ac = dc + 16;
-	b.column = AS_LOCAL(uchar, column);
-	b.places = in_zigzag(masks + number * 8, AS_LOCAL(ulong, zigzag_halves)) & ~(1UL << 63);
-	difference = b.coefficients[0];
-	if (back)
-		difference -= b.coefficients[-(long)back * 64];
-	size = category(difference);
-	b.dc = code_bits(dc[size], difference, size);
-	b.dc_length = (dc[size] >> 16) + size;
+	b = begin_block(image, number, coefficients + number * 64, masks + number * 8,
+	                AS_LOCAL(uint, codes), AS_LOCAL(uchar, column), AS_LOCAL(ulong, zigzag_halves));
 	block_put(&b, &pen, (local uint *)(ulong)(string + from));
 	return block_measure(&b);
 }
