@@ -29,6 +29,7 @@
 #include "fuzz.h"
 #include "quiet.h"
 #include "reference/reference.h"
+#include "watches.h"
 #include "wire/wire.h"
 
 /* Framing is the target of wire.c. */
@@ -158,30 +159,6 @@ bool loop_held_up(uint64_t *looked, uint64_t period_ms)
 
 	*looked = now;
 	return before && now - before > (period_ms + 1000) * ms_ns;
-}
-
-enum error loop_watch(struct loop_watch *watch, int fd, uint32_t events, loop_callback *callback,
-                      void *context)
-{
-	(void)events;
-	*watch = (struct loop_watch){fd, callback, context};
-	return ERR_OK;
-}
-
-enum error loop_adopt(struct loop_watch *watch, int fd, uint32_t events, loop_callback *callback,
-                      void *context)
-{
-	return loop_watch(watch, fd, events, callback, context);
-}
-
-void loop_unwatch(struct loop_watch *watch)
-{
-	watch->fd = -1;
-}
-
-void loop_close(struct loop_watch *watch)
-{
-	file_close(&watch->fd);
 }
 
 static struct timer *find_timer(const struct loop_timer *timer)

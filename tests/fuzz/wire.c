@@ -8,6 +8,7 @@
 #include "fuzz.h"
 #include "link/answer.h"
 #include "link/link.h"
+#include "watches.h"
 #include "wire/wire.h"
 
 static const struct {
@@ -27,32 +28,6 @@ static const size_t sizes[MESSAGES] = {
 };
 
 /* The loop, for the link ----------------------------------------------------------------------- */
-
-enum error loop_watch(struct loop_watch *watch, int fd, uint32_t events, loop_callback *callback,
-                      void *context)
-{
-	(void)events;
-	*watch = (struct loop_watch){fd, callback, context};
-	return ERR_OK;
-}
-
-enum error loop_adopt(struct loop_watch *watch, int fd, uint32_t events, loop_callback *callback,
-                      void *context)
-{
-	return loop_watch(watch, fd, events, callback, context);
-}
-
-void loop_unwatch(struct loop_watch *watch)
-{
-	watch->fd = -1;
-}
-
-void loop_close(struct loop_watch *watch)
-{
-	if (watch->fd >= 0)
-		close(watch->fd);
-	watch->fd = -1;
-}
 
 uint64_t loop_now(void)
 {
