@@ -153,10 +153,10 @@ class Struck:
         self.wrong += self.load.problems
 
 
-def run(service, seconds, rate):
+def run(service, seconds, rate, clients):
     """Yields rows; in the end, raises AssertionError if something is wrong."""
     counts = {kind: len(service.workers(kind)) for kind in KINDS}
-    with Struck(service) as struck:
+    with Struck(service, clients=clients) as struck:
         struck.again(min(seconds / 4, CALM_S), 1 / rate, lambda: struck.note("none"))
         struck.again(seconds, 1 / rate, struck.strike)
     sorts = itertools.product(((kind,) for kind in KINDS), SIGNALS)
@@ -191,6 +191,6 @@ def strikes(options):
             "--otlp-endpoint", f"http://localhost:{collector.server_port}", "--otlp-share", "0.01", *options.service,
             environment=DEVICES[options.devices]) as service:
         try:
-            yield from run(service, options.seconds, options.rate)
+            yield from run(service, options.seconds, options.rate, options.clients)
         except AssertionError as wrong:
             sys.exit(str(wrong))

@@ -116,7 +116,8 @@ enum { XMP_SIZE_MAX = 16 << 20, DEPTH_MAX = 200, ENCODED_MIN = 256 };
 struct xmp {
 	GString *kept;
 	unsigned depth;
-	unsigned within; /* depth of the element that is being dropped with its content; 0: none */
+	unsigned within;  /* depth of the element that is being dropped with its content; 0: none */
+	bool has_element; /* in `kept`: text alone is no XML */
 };
 
 /* xmp:Thumbnails, xmpGImg:image and GImage:Data, with any namespace prefix. */
@@ -166,6 +167,7 @@ static void start_element(GMarkupParseContext *context, const char *name, const 
 		x->within = x->depth;
 	if (x->within)
 		return;
+	x->has_element = true;
 	g_string_append_printf(x->kept, "<%s", name);
 	for (; *names; names++, values++) {
 		if (names_picture(*names) || is_encoded(*values, strlen(*values)))
@@ -245,7 +247,7 @@ GByteArray *previews_drop_from_xmp(const uint8_t *block, size_t size)
 	        g_markup_parse_context_end_parse(context, NULL);
 	g_markup_parse_context_free(context);
 	kept = x.kept->len;
-	if (whole && kept)
+	if (whole && x.has_element)
 		return g_byte_array_new_take((guint8 *)g_string_free(x.kept, FALSE), kept);
 	g_string_free(x.kept, TRUE);
 	return NULL;

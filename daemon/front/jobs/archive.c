@@ -416,12 +416,15 @@ static bool is_sound(sqlite3_stmt *row)
 {
 	static const char letters[] =
 	    "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz._-";
+	const bool is_text = sqlite3_column_type(row, 0) ==
+	                     SQLITE_TEXT; /* a blob of the same bytes is another key */
 	const char *id = (const char *)sqlite3_column_text(row, 0);
 	const double share = sqlite3_column_double(row, 4);
 	const int64_t best = sqlite3_column_int64(row, 3), tiles = sqlite3_column_int64(row, 15),
 	              done = sqlite3_column_int64(row, 16);
 
-	return id && *id && !id[strspn(id, letters)] &&
+	return id && *id && is_text &&
+	       strspn(id, letters) == (size_t)sqlite3_column_bytes(row, 0) &&
 	       strlen(id) + sizeof result_suffix <= NAME_SIZE && best >= 0 && best < PRIORITIES &&
 	       share >= 0 && share <= 100 && sqlite3_column_int64(row, 8) >= 0 &&
 	       sqlite3_column_int64(row, 9) >= 0 && done >= 0 && done <= tiles &&
