@@ -115,7 +115,7 @@ CASES = {
     "api": Case("try the description of the API with schemathesis and a generated client", "api.api",
                 {"SECONDS": 120}, packages="python3-venv", wheels="schemathesis openapi-python-client"),
     "axe": Case("look for what keeps people from using the pages, with axe-core", "axe.axe",
-                packages="python3-venv python3-selenium chromium chromium-driver",
+                packages="python3-venv python3-selenium chromium-headless-shell chromium-driver",
                 wheels="--no-deps axe-playwright-python"),  # it brings axe-core for another driver of browsers
     "s3": Case("try the client with moto's object store",
                command=(sys.executable, "-m", "pytest", "-q", TOP / "tests/client/moto_store.py"),

@@ -116,7 +116,7 @@ def test_refusals_go_elsewhere(cluster):
             poll(lambda: not node.metrics().total("convolved_jobs"), 60, "the end of all jobs")
 
 
-@pytest.mark.parametrize("hangs", [False, True])
+@pytest.mark.parametrize("hangs", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_killed(cluster, hangs):
     """One that hangs gets no more requests; the others do its unfinished ones when a watchdog ends it."""
     node = cluster.nodes[2]
@@ -160,6 +160,7 @@ def begin_upload(cluster):
     return connection, body[1200000:], node
 
 
+@pytest.mark.slow
 def test_rolling_restart(cluster):
     """All nodes, one after another; the first while a body arrives that could not be repeated."""
     connection, rest, first = begin_upload(cluster)

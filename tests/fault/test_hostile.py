@@ -95,8 +95,8 @@ def test_spins(hostile):
 
 @pytest.mark.parametrize("mode, more, seconds", [
     pytest.param("spins", "", 2, marks=pytest.mark.slow),
-    ("spins", "&variant=reference", 2), ("spins on", "", 5),
-    pytest.param("spins on", "&variant=reference", 5, marks=pytest.mark.slow)],
+    ("spins", "&variant=reference", 2), *(
+        pytest.param("spins on", more, 5, marks=pytest.mark.slow) for more in ("", "&variant=reference"))],
     ids=("before the header", "before the header of a reference", "after a tile", "in a reference"))
 def test_endless(hostile, mode, more, seconds):
     """A decoder that goes on and on is ended for the processor time that it takes, and its job not

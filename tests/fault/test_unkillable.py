@@ -40,6 +40,7 @@ def kept(process):
 SLOWER = SLOW + [("bilateral", {"radius": 3})]
 
 
+@pytest.mark.slow
 def test_device(launch):
     """Its tiles run elsewhere; the arenas that it may yet write to are replaced, so their jobs start
     again. When it ends at last it is reaped."""

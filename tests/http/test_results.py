@@ -537,7 +537,7 @@ def test_chain_is_its_filters_in_turn(service, chain, border, image):
 
 @pytest.mark.parametrize("sigma, bands, alpha", [(8.5, 3, False), (8.5, 4, True), (20.0, 1, False),
                                                  (41.0, 4, True), (70.0, 3, False), (100.0, 1, False),
-                                                 (100.0, 4, True)])
+                                                 pytest.param(100.0, 4, True, marks=pytest.mark.slow)])
 def test_large_sigma(service, sigma, bands, alpha):
     """By every stride (docs/architecture.md), also on flat parts, where all of the error shows."""
     width, height = (131, 97) if sigma < 40 else (63, 47)

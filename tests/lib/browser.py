@@ -1,4 +1,4 @@
-"""A browser without a window: Chromium, driven by its own protocol through Selenium."""
+"""A browser without a window: Chromium's, driven by its own protocol through Selenium."""
 import contextlib
 import json
 
@@ -8,7 +8,7 @@ from selenium.webdriver.chrome.service import Service as Driver
 
 from service import PATIENCE, poll
 
-ARGUMENTS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking",
+ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking",
              "--disable-component-update", "--no-first-run", "--hide-scrollbars", "--force-color-profile=srgb")
 
 
@@ -17,6 +17,7 @@ class Browser(contextlib.AbstractContextManager):
 
     def __init__(self):
         options = Options()
+        options.binary_location = "/usr/bin/chromium-headless-shell"
         for argument in ARGUMENTS:
             options.add_argument(argument)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})

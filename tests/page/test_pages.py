@@ -381,8 +381,9 @@ def add_box(browser):
     browser.click(".card[data-filter=box]")
 
 
-@pytest.mark.parametrize("change", ["chain", "region", "address", *(
-    pytest.param(change, marks=pytest.mark.slow) for change in ("part", "common", "border", "token"))])
+@pytest.mark.parametrize("change", ["chain", *(
+    pytest.param(change, marks=pytest.mark.slow)
+    for change in ("region", "address", "part", "common", "border", "token"))])
 def test_no_result_while_a_request_runs(browser, service, judged, judge, change):
     start(browser, judged)
     judge.hold = "/v1/"
@@ -402,7 +403,8 @@ def test_no_result_while_a_request_runs(browser, service, judged, judge, change)
 
 
 @pytest.mark.parametrize("answer", [
-    (500, {"Content-Type": "text/plain"}, b"no"), (200, {"Content-Type": "image/png", "X-Image": None}, PNG)])
+    (500, {"Content-Type": "text/plain"}, b"no"),
+    pytest.param((200, {"Content-Type": "image/png", "X-Image": None}, PNG), marks=pytest.mark.slow)])
 def test_no_result_after_a_failure(browser, service, judged, judge, answer):
     """Whatever the answer is, the page says that there is none. (test_module.py has more that are none.)"""
     start(browser, judged)
