@@ -205,12 +205,10 @@ def fuzzed(told, _said):
 
 
 def leaks(told, _said):
-    found = figures(told)
-    each, = (row["minutes"] / row["requests"] * 1e6 for row in found if "minutes" in row)
-    for row in found:
+    for row in figures(told):
         if row.get("measure") == "pss MB":
-            yield {"memory of": row["of"], "MB": row["last"], "bytes a request": row["a minute"] * each,
-                   "± error": row["± error"] * each, "grows": row["grows"]}
+            yield {"memory of": row["of"], "MB": row["last"], "bytes a request": row["a million requests"],
+                   "± error": row["± error"], "grows": row["grows"]}
 
 
 # about; the command; seconds that it may take; reader(output, error output), which yields rows; programs and

@@ -1,8 +1,10 @@
 """A quarter of a minute of the soak; and a check that it would notice growth."""
+import json
 import random
 
 import pytest
 
+import report
 import soak
 from measure import measured
 from service import TWO_DEVICES
@@ -28,5 +30,6 @@ def test_judged(what, noise, grows, value):
 def test_quarter_of_a_minute(cache):
     """With an image of each type: most of the time would go into the programs of more."""
     with measured(*soak.OPTIONS, cache=cache, environment=TWO_DEVICES) as service:
-        for row in soak.run(service, 0.25, soak.cases()[2:5], quiet=1):
-            print(row)
+        rows = [*soak.run(service, 0.25, soak.cases()[2:5], quiet=1)]
+    read = [*report.leaks("\n" + json.dumps(rows), "")]  # as its page does
+    assert {row["memory of"] for row in read} > {"front", "codec-0", "device-1", "http-0"}
