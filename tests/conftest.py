@@ -25,10 +25,12 @@ def jpeg_programs(tmp_path_factory, cache):
 
 @pytest.fixture(scope="session")
 def launch(tmp_path_factory, cache):
-    """launch(*options, environment={}) starts a service of its own, a context manager."""
+    """launch(*options, environment={}) starts a service of its own, a context manager. Few tests need more
+    than two codec workers, each of which takes a twentieth of a second of processor time to start."""
     def launched(*options, environment=None):
+        codecs = {} if "--config" in options else {"CONVOLVED_CODECS": "2"}
         return service_module.Service(tmp_path_factory.mktemp("service"), cache, *options,
-                                      environment=environment)
+                                      environment={**codecs, **(environment or {})})
     return launched
 
 

@@ -582,10 +582,8 @@ class Service(Client):
         self.log = self.directory / "log"
         self.arguments = [str(PROGRAM), "--listen", f"{self.host}:{self.port}",
                           "--cache-dir", str(cache), "--state-dir", str(self.state), *options]
-        # Bare requests of the tests call the service by any name. Few need more than two codec workers,
-        # each of which takes a twentieth of a second of processor time to start.
-        codecs = {} if "--config" in options else {"CONVOLVED_CODECS": "2"}
-        self.environment = {**os.environ, "CONVOLVED_HOSTS": "*", **codecs, **(environment or {})}
+        # Bare requests of the tests call the service by any name.
+        self.environment = {**os.environ, "CONVOLVED_HOSTS": "*", **(environment or {})}
         self.process, self.passed = None, ()  # passed: descriptors
 
     def start(self, ready=True):
