@@ -128,6 +128,7 @@ def test_wrong_pixel(bench, changed):
     assert not row["verified"] and row["max_difference"] >= 100
 
 
+@pytest.mark.slow
 def test_rois_and_output(bench, tmp_path):
     """A part is filtered as if it were the whole image, and --output has its pixels."""
     image = numpy.full((30, 40), 200, numpy.uint8)
@@ -184,8 +185,8 @@ def test_published_kernels(bench, study, chain, pixels, options):
     assert {row["variant"]: row["verified"] for row in found} == dict.fromkeys(names, True)
 
 
-@pytest.mark.parametrize("pixels, samples", [
-    ("u8", 60000), pytest.param("u8x3", 180000, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("pixels, samples", [("u8", 60000), ("u8x3", 180000)])
 def test_jpeg(bench, pixels, samples):
     """A row for each kernel of either direction, whose results are right."""
     rows = {row["variant"]: row for row in results(bench, "--filter", "jpeg", "--pixels", pixels)}

@@ -317,6 +317,7 @@ def test_a_client_that_is_killed(durable, through, tmp_path):
     assert len(proxy.requests) == before, "the results are there"
 
 
+@pytest.mark.slow
 def test_a_service_that_is_killed(killable, through, tmp_path):
     """Its jobs are those of before, with the results of any other service."""
     images, out = medium(tmp_path / "images", *(f"{i}.png" for i in range(4))), tmp_path / "out"

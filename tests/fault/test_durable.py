@@ -240,15 +240,14 @@ def recent(told):
     return jobs
 
 
-@pytest.mark.parametrize("count", [
-    5, pytest.param(int(os.environ.get("CONVOLVED_COPIES", "30")), marks=pytest.mark.slow)])
-def test_copies(disk, right, tmp_path, count):
+@pytest.mark.slow
+def test_copies(disk, right, tmp_path):
     """A copy at any moment is as good as the directory of a service that was killed."""
     with disk.service(state=disk.state) as service:
         front, told = Process(service.process.pid), Told(service, right)
         with load(told) as judge:
             poll(lambda: len(told.jobs) > 20, what="jobs")
-            for number in range(count):
+            for number in range(int(os.environ.get("CONVOLVED_COPIES", "30"))):
                 time.sleep(number % 10 * 0.037)
                 with front.stopped():
                     poll(lambda: all(Process(f"{front.pid}/task/{task}").stat[0] == "T"

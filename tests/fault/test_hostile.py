@@ -121,6 +121,7 @@ def test_endless(hostile, mode, more, seconds):
         assert answers[0].result().status == answers[1].status == 200
 
 
+@pytest.mark.slow
 def test_each_has_its_own_time(hostile):
     """A worker's earlier work for others, or while it was idle, does not count."""
     with hostile("works", "--codecs", "1") as service:

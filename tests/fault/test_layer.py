@@ -183,6 +183,7 @@ def sweep(faulty, fault, cases, **environment):
     print(f"{len(cases)} faults")  # for ./dev report
 
 
+@pytest.mark.slow
 @every(CALLED)
 def test_calls_fail(faulty, fault, cases):
     sweep(faulty, fault, cases)
@@ -206,10 +207,9 @@ def jpeg_requests(service):
             functools.partial(service.filter, pixels, filters, format="jpeg")]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("jpeg_programs")
-@pytest.mark.parametrize("faults", [
-    JPEG_FAULTS[:1], pytest.param(JPEG_FAULTS[1:], marks=pytest.mark.slow)], ids=("one", "others"))
-def test_jpegs_fail(faulty, fault, faults):
+def test_jpegs_fail(faulty, fault):
     """After a failure, hang or loss within a tile with scans the codec worker does the image, with
     tiles of pixels on the other device, and its bytes are right."""
     with faulty(*TRIED_ALWAYS, "--canary-interval", "3600", "--jpeg-on-any", "yes") as service:
@@ -217,7 +217,7 @@ def test_jpegs_fail(faulty, fault, faults):
             return service.total("convolved_jpeg_sides_total", reason="failed")
 
         with asking(service, requests=jpeg_requests(service), codec="gpu") as load:
-            for function, action in faults:
+            for function, action in JPEG_FAULTS:
                 known = failed()
 
                 def strikes(function=function, action=action, known=known):
@@ -244,6 +244,7 @@ def agree(service, *cases):
     assert service.restarts(worker="device") == service.restarts(worker="device", reason="timeout"), service.tail()
 
 
+@pytest.mark.slow
 def test_small_device(faulty):
     """A GPU with small groups, little local memory and small image objects: kernels that do not fit
     are not chosen, and refused if asked for."""

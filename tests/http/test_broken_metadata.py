@@ -70,6 +70,7 @@ def test_exif(service, blocks, every):
             survive(service, file)
 
 
+@pytest.mark.slow
 def test_large_blocks(service):
     """As large as a segment can be, and many of them; as large as the service takes in PNG."""
     full = segment(0xE1, EXIF + WHOLE + bytes(65533 - len(EXIF) - len(WHOLE)))

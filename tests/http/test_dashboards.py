@@ -24,6 +24,7 @@ PNG = imagefiles.write_png(random_pixels(3, 200, 100, 3, "u8"))
 JPEG = imagefiles.written(imagefiles.pil(random_pixels(1, 60, 40, 3, "u8")), "jpeg")
 
 
+@pytest.mark.slow
 def test_rules_fire_and_do_not():
     done = subprocess.run([tool("promtool"), "test", "rules", "convolved.rules.test.yml"],
                           cwd=RULES.parent, capture_output=True, text=True)

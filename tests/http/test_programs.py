@@ -275,6 +275,7 @@ def remove(directory):
         shutil.rmtree(directory, ignore_errors=True)
 
 
+@pytest.mark.slow
 def test_directory_gone(copy, start):
     """Removed under a running service: made anew, by the next worker at the latest."""
     with start(copy) as service:
@@ -343,6 +344,7 @@ def test_many_unseen(copy, start):
         assert service.restarts() == 0
 
 
+@pytest.mark.slow
 def test_driver_directory_is_bounded(copy, start):
     """It has the files of programs in memory only, and all of them, also of one loaded again."""
     plans, most = 128, 2
@@ -403,6 +405,7 @@ def test_does_not_compile(start, kernels, copy):
         answers_right(service, variant=None)
 
 
+@pytest.mark.slow
 def test_compiles_with_warnings(start, kernels, copy):
     """Compiler warnings are no concern of administrators, nor is their number."""
     for file in (kernels / "general/gradient.cl", kernels / SPECIAL):

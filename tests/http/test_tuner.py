@@ -151,6 +151,7 @@ def scheduling(processes):
 TUNE = (BUILD / "convolved-device", "--tune")
 
 
+@pytest.mark.slow
 def test_at_once(tmp_path):
     """--tune prints its measurements and leaves them for the service; it compiles at full speed."""
     arguments = [*TUNE, "--filter", "sobel", "--cache-dir", tmp_path / "cache", "--state-dir", tmp_path]

@@ -198,6 +198,7 @@ def test_verified(browser, service):
     assert "cpu0" in browser.text("#waterfall") and "cpu0" in browser.text("#badges")
 
 
+@pytest.mark.slow
 def test_code(browser, service, tmp_path):
     start(browser, service, chain="gaussian=sigma=2,convolve=kernel=1 2 1&regions=4,6,16,18&border=reflect&border_value=1,2,3")
     (tmp_path / "a.png").write_bytes(PNG)
@@ -437,6 +438,7 @@ def test_what_is_saved_is_what_is_shown(browser, service):
     assert_shown_is_saved(browser, service, f"/v1/filters/invert?invert=1&regions={regions}")
 
 
+@pytest.mark.slow
 def test_a_link_with_a_region_that_is_none(browser, service):
     """Nothing is left out silently: what the region was to hide would be seen."""
     start(browser, service)
@@ -462,6 +464,7 @@ def test_another_image_while_a_request_runs(browser, service, judged, judge):
 SLOW = imagefiles.written(imagefiles.pil(np.full((30, 40, 3), COLOUR, np.uint8)), "tiff")
 
 
+@pytest.mark.slow
 def test_the_file_opened_last_counts(browser, service, judged, judge):
     """Also if one before it takes longer, or fails later; and nothing is seen of an image that is being replaced."""
     start(browser, judged)

@@ -277,6 +277,7 @@ def memory_limit(machine, size):
         group.rmdir()
 
 
+@pytest.mark.slow
 def test_out_of_memory(running):
     """The kernel takes decoders first, whoever is larger; the service goes on."""
     check_answer(running)
@@ -337,6 +338,7 @@ def test_more_sockets(running, more_sockets):
     check_answer(running)
 
 
+@pytest.mark.slow
 def test_journal_that_hangs(running):
     """Nobody waits for it; what it did not take is counted, and said when it is back."""
     since = running.position()
@@ -356,6 +358,7 @@ def test_journal_that_hangs(running):
                      for message in running.messages(since)), 60, "the gap", 0.5)
 
 
+@pytest.mark.slow
 def test_otlp_drop_in(running):
     """With it the service reaches a collector on this host, which the unit forbids without."""
     example, = running.installed.rglob("examples/convolved.service.d/otlp.conf")
