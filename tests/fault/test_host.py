@@ -188,9 +188,9 @@ MEMORY = (resource.RLIMIT_AS, address_space, (1 << 20, 1 << 18, 0))
 
 
 @pytest.mark.parametrize("kind, limit, used, spares", [
-    ("front", *DESCRIPTORS), ("codec", *MEMORY),
+    ("front", *DESCRIPTORS),
     *(pytest.param(kind, *DESCRIPTORS, marks=pytest.mark.slow) for kind in ("device", "http")),
-    *(pytest.param(kind, *MEMORY, marks=pytest.mark.slow) for kind in ("front", "device", "http"))])
+    *(pytest.param(kind, *MEMORY, marks=pytest.mark.slow) for kind in ("front", "codec", "device", "http"))])
 def test_nothing_left(launch, kind, limit, used, spares):
     """Each client is answered rightly or told that something has failed; an HTTP worker may do without a
     connection. Then all is as before."""

@@ -44,8 +44,9 @@ def workers(service, *kinds):
 
 @pytest.mark.parametrize("options, number, reason", [
     (("--codecs", "2"), signal.SIGKILL, "killed"), (("--codecs", "1"), signal.SIGKILL, "killed"),
-    (("--codecs", "2", *LONG_LIMITS), signal.SIGSTOP, "stopped"),
-    (("--codecs", "2", "--spool-size", "1M"), signal.SIGKILL, "killed")],
+    *(pytest.param(*case, marks=pytest.mark.slow) for case in (
+        (("--codecs", "2", *LONG_LIMITS), signal.SIGSTOP, "stopped"),
+        (("--codecs", "2", "--spool-size", "1M"), signal.SIGKILL, "killed")))],
     ids=("killed", "the only one", "stopped", "with an answer in a file"))
 def test_codec_ends_in_the_middle(launch, expected, options, number, reason):
     """That is not the image's fault: it is filtered again, from the start, on another worker or the

@@ -479,6 +479,7 @@ def test_the_file_opened_last_counts(browser, service, judged, judge):
     assert browser.text("#name").startswith("last.png") and browser.ask("document.querySelector('#problem').hidden")
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_opened(browser, service):
     """The page says so until something else is asked for, and offers no result beside that."""
     start(browser, service)
@@ -503,6 +504,7 @@ def test_cards_show_the_image_that_is_there(browser, service, judged, judge):
     assert not browser.ask("[...document.querySelectorAll('.card canvas')].some(c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some(Boolean))")
 
 
+@pytest.mark.slow
 def test_the_pixel_read_is_of_the_result(browser, judged, judge):
     """Below a pointer that rests, too."""
     start(browser, judged)
@@ -516,6 +518,7 @@ def test_the_pixel_read_is_of_the_result(browser, judged, judge):
     browser.wait("document.querySelector('#pixel').textContent.includes('→  200 100 50')")
 
 
+@pytest.mark.slow
 def test_back_and_forward(browser, service):
     """A page that comes back shows a result of what its address and its controls say, or none."""
     start(browser, service, chain="box=size=5")
