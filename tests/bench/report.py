@@ -222,7 +222,7 @@ SECTIONS = {
     "peers": Section("JPEGs beside OpenCV in Python and libjpeg-turbo, by the processor", case(
         "peers", "--rows", "gaussian-jpeg-*", "--cores", "{cores}", "--rounds", "{rounds}", "--seconds", "{seconds}",
         "--connections", "{connections}", "--program", "{program}", "--wrk", "{wrk}", "--turbo", "{turbo}") + (
-            "--", "--device", "cpu"), 300, speed),
+            "--", "--device", "cpu"), 500, speed),
     "kernels": Section("kernels beside OpenCV, by the processor", case(
         "opencv", "gaussian 5x5", "sobel", "median 3x3", "--pixels", "u8", "--side", "2048", "--rounds", "{rounds}"), 150, rows, (
             BUILD / "convolved-bench",)),
