@@ -281,6 +281,7 @@ def test_simulated_choices():
         assert wrong[0] in run(BUILD / "bench_simulate", *wrong, status=2)[1]
 
 
+@pytest.mark.slow
 def test_figure_of_nodes(home, tmp_path):
     """A line for each way that was simulated; the figure can be drawn from the numbers alone."""
     case(home, "simulate --share 0.001 --output", tmp_path / "a.svg", "--json", tmp_path / "runs.json")

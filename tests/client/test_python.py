@@ -414,6 +414,7 @@ def test_token_files(ask, server, tmp_path, monkeypatch):
     assert ask(scripted.url, lambda s: s.get("/v1/devices")) is None
 
 
+@pytest.mark.slow
 def test_wheel(tmp_path):
     """It builds, with what the package needs, and has the version of everything else."""
     version = re.search(r"AC_INIT\(\[convolved\], \[(.*?)\]", (REPOSITORY / "configure.ac").read_text())

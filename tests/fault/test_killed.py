@@ -107,11 +107,9 @@ CANNY = ("canny", {"sigma": 0, "low": 2, "high": 3})
 
 
 @pytest.mark.parametrize("filters, kernel", [
-    ([*SLOW, ("equalize", {})], None),
-    ([("equalize", {}), *SLOW], "curve"),
-    pytest.param([*SLOW, CANNY], None, marks=pytest.mark.slow),
-    pytest.param([CANNY, *SLOW], "canny", marks=pytest.mark.slow)],
-    ids=("while it counts", "when it has counted", "while it looks for edges", "with edges"))
+    ([("equalize", {}), *SLOW], "curve"), *(pytest.param(*case, marks=pytest.mark.slow) for case in (
+        ([*SLOW, ("equalize", {})], None), ([*SLOW, CANNY], None), ([CANNY, *SLOW], "canny")))],
+    ids=("when it has counted", "while it counts", "while it looks for edges", "with edges"))
 def test_codec_ended_in_either_run(launch, filters, kernel):
     """An image is counted by a run of its own. Each has a successor, and earlier counts stay."""
     pixels = LARGE[:800]
@@ -156,8 +154,8 @@ def test_idle_workers_end(launch, number):
 # Device workers -----------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("devices, number, reason", [
-    (ONE_DEVICE, signal.SIGKILL, "killed"), (ONE_DEVICE, signal.SIGSTOP, "stopped"),
-    (TWO_DEVICES, signal.SIGKILL, "killed")], ids=("killed", "stopped", "one of two killed"))
+    pytest.param(ONE_DEVICE, signal.SIGKILL, "killed", marks=pytest.mark.slow),
+    (ONE_DEVICE, signal.SIGSTOP, "stopped"), (TWO_DEVICES, signal.SIGKILL, "killed")], ids=("killed", "stopped", "one of two killed"))
 def test_device_ends_in_the_middle(launch, expected, devices, number, reason):
     """The other takes over, with the same bytes. The tiles of the only one wait for its successor,
     or if that takes too long the request fails as our fault. No codec worker pays for it."""
@@ -279,6 +277,7 @@ def test_storm(launch):
 
 # The end of the service ---------------------------------------------------------------------------
 
+@pytest.mark.slow
 def test_terminated_in_the_middle(launch, expected):
     """Accepted requests are finished, also if a terminal signals all; new ones are not accepted."""
     with launch("--codecs", "2") as service:

@@ -259,6 +259,7 @@ def test_small_device(faulty):
               (small, emboss, "conv_local_coop", None), (wide, emboss, None, None))
 
 
+@pytest.mark.slow
 def test_no_images(faulty):
     """Kernels that stand in one file with those that read image objects are compiled without these
     (for pixels that no other test has them for: the cache does not know of the layer)."""
@@ -430,6 +431,7 @@ def test_slow_compiler(faulty, fault):
         assert not fault.armed() and service.restarts(worker="device") == 0
 
 
+@pytest.mark.slow
 def test_compiler_crashes(faulty, fault, tmp_path):
     """A compiler's crash is an error that names the kernel, costs no worker, and is retried."""
     def sobel():

@@ -210,6 +210,7 @@ def test_body_of_chunks(narrow):
     assert narrow.post("/v1/filters/box", body, timeout=60).status == 422
 
 
+@pytest.mark.slow
 def test_wrap_of_what_is_whole(launch):
     """A picture that has been decoded whole is not decoded again for the opposite edge's rows."""
     bmp = imagefiles.written(imagefiles.pil(np.zeros((5000, 5000, 1), np.uint8)), "BMP")

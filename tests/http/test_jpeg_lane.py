@@ -115,6 +115,7 @@ def test_only_decoded(lane):
     same(lane, SMALL, expected=DECODED, format="png", channels="luma")
 
 
+@pytest.mark.slow
 def test_only_encoded(lane):
     """Pixels of whatever the codec worker decodes go up."""
     for (width, height), bands, border, quality, kind in pairwise(

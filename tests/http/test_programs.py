@@ -92,6 +92,7 @@ def test_second_start(general_cache, start):
         assert len(list(general_cache.glob("driver-*"))) == 1
 
 
+@pytest.mark.slow
 def test_one_for_all_parameters(copy, start):
     """A published kernel that takes its parameters at run time is compiled once for a type."""
     with start(copy) as service:
@@ -128,6 +129,7 @@ def test_stopped_while_compiling(start, tmp_path):
     assert not programs(directory)
 
 
+@pytest.mark.slow
 def test_patient_compiler(start, tmp_path):
     """One process of the lowest priority compiles what nobody waits for, and stands back."""
     with start(tmp_path / "cache") as service:
@@ -334,6 +336,7 @@ def test_unusable_for_the_driver(start, tmp_path):
         assert service.restarts() == 0
 
 
+@pytest.mark.slow
 def test_many_unseen(copy, start):
     """Each is served by what there is, whoever else asks meanwhile; compiling gives way."""
     with start(copy) as service, concurrent.futures.ThreadPoolExecutor(3) as pool:

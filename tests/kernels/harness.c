@@ -38,7 +38,7 @@ void options_parse(int argc, char **argv)
 	    {"most", 0, 0, G_OPTION_ARG_DOUBLE, &options.most, "bounds images, for slow checkers",
 	     "SAMPLES"},
 	    {"every", 0, 0, G_OPTION_ARG_INT, &options.every,
-	     "one trial of N; else all if TEST_ALL is set, or a third", "N"},
+	     "one trial of N; else all if TEST_ALL is set, or a fifth", "N"},
 	    {"rounds", 0, 0, G_OPTION_ARG_INT, &options.rounds, "of damaged JPEGs, 64 in each",
 	     "N"},
 	    {"copy", 0, 0, G_OPTION_ARG_NONE, &options.copy,

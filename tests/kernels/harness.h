@@ -8,7 +8,7 @@
 #include "device/lane.h"
 
 /* One trial of so many is made, unless the options say otherwise or TEST_ALL is set. */
-enum { EVERY = 3 };
+enum { EVERY = 5 };
 
 /* The command line; --help explains it. A program ignores what it has no use for. */
 struct options {

@@ -140,6 +140,7 @@ def test_chain(browser, service):
     browser.wait("document.querySelector('#parameters input[value=x]')?.checked")
 
 
+@pytest.mark.slow
 def test_matrix_and_border(browser, service):
     start(browser, service, chain="convolve=kernel=0 0 0;0 1 0;0 0 0")
     wait_pixel(browser, 0.25, COLOUR)
