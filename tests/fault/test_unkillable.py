@@ -67,6 +67,7 @@ def test_device(launch):
         service.rest()
 
 
+@pytest.mark.slow
 def test_codec(launch, expected):
     """Its arena is replaced, its job runs on another."""
     with launch("--codecs", "2") as service:

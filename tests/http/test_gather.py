@@ -166,7 +166,7 @@ def test_progress(service):
     assert twice["tiles_done"] == twice["tiles"] == 2 * once["tiles"]
 
 
-PICTURE = pil(uneven("u8", 3, 600, 500))
+PICTURE = pil(uneven("u8", 3, 400, 300))
 OPTIONS = ["", "&roi=11,7,90,80", "&roi=11,7,90,80&target=20,30", "&border=wrap", "&border=crop",
            "&verify=1"]
 
@@ -180,7 +180,7 @@ def test_kept_rows(launch):
     filters = ("gaussian=sigma=1,equalize,box=size=5",
                "threshold=method=otsu,gaussian=sigma=2,equalize", "canny")
     answers = []
-    # size of an arena: an image is 900,000 bytes, three pages are 256,500
+    # size of an arena: an image is 360,000 bytes, three pages are 256,500
     for options in (("--arena-size", "64M"), ("--arena-size", "256K"), ("--spool-size", "0")):
         with launch("--codecs", "1", *options, environment=ONE_DEVICE) as service:
             path = "/v1/chain?variant=general&format=png&filters="

@@ -104,8 +104,8 @@ def image(*headers):
 
 @pytest.mark.parametrize("data, count, statuses", [
     # Some of one client's images are refused, because it has so many of them.
-    (image(f"Authorization: {'x' * 91000}"), 900, {200, 429}), (image(), 3000, {200, 429}),
-    (get("/convolved.js"), 2000, {200})], ids=["long heads", "bodies", "long answers"])
+    pytest.param(image(f"Authorization: {'x' * 91000}"), 900, {200, 429}, marks=pytest.mark.slow),
+    (image(), 3000, {200, 429}), (get("/convolved.js"), 2000, {200})], ids=["long heads", "bodies", "long answers"])
 @pytest.mark.parametrize("seconds", [0.2, pytest.param(0.5, marks=pytest.mark.slow)])
 def test_front_that_stalls(herded, data, count, statuses, seconds):
     with connected(herded, min(count, HERD)) as connections:

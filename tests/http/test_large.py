@@ -131,6 +131,7 @@ def test_large_jpeg(bounded, monkeypatch, x, y, width, height):
     assert max(off) < 6, "another picture came back"
 
 
+@pytest.mark.slow
 def test_large_exact(bounded):
     """Bytes in and out are spooled: windows all over the image hold the right values."""
     pixels = bounded(f"{FILTER}&format=raw", pgm()).pixels

@@ -182,7 +182,8 @@ def test_larger_than_the_bounds(launch_one):
         assert read + first.read() == PIXELS.tobytes()
 
 
-@pytest.mark.parametrize("addresses", (("127.0.0.2",), ("127.0.0.2", "127.0.0.3", "127.0.0.4")))
+@pytest.mark.parametrize("addresses", (
+    pytest.param(("127.0.0.2",), marks=pytest.mark.slow), ("127.0.0.2", "127.0.0.3", "127.0.0.4")))
 def test_memory_of_slow_readers(launch_one, addresses):
     """Another's small answers are kept in memory, and no codec worker is replaced."""
     most = 64 << 20

@@ -327,6 +327,7 @@ def others_answer():
     assert agent_says("127.0.0.1", 9702).startswith("ready up ")
 
 
+@pytest.mark.slow
 def test_more_sockets(running, more_sockets):
     """They are served beside the first, and come back with the service."""
     others_answer()
@@ -378,6 +379,7 @@ def test_otlp_drop_in(running):
                     poll(lambda: "request" in collector.of(trace), 60, "spans")
 
 
+@pytest.mark.slow
 def test_gpu_drop_in(running):
     """It is valid, has the groups of devices' nodes, and waits for the drivers' own service."""
     example, = running.installed.rglob("examples/convolved.service.d/gpu.conf")
