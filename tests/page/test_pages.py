@@ -190,6 +190,7 @@ def test_errors(browser, service):
     browser.wait("document.querySelector('#problem').hidden && !document.querySelector('.wrong')")
 
 
+@pytest.mark.slow
 def test_verified(browser, service):
     start(browser, service, chain="box=size=5")
     browser.click("#verify")
@@ -275,11 +276,9 @@ FILTERED = "/#sample=spheres&filters=convolve=kernel=1+2+1,box&roi=10,10,300,300
 DEVICES, OPERATION = "document.querySelector('#devices tbody td')", "document.querySelector('.operation')"
 
 
-@pytest.mark.parametrize("path, there, dark", [
-    (FILTERED, DONE, True), ("/status", DEVICES, False), ("/docs", OPERATION, True),
-    pytest.param(FILTERED, DONE, False, marks=pytest.mark.slow),
-    pytest.param("/status", DEVICES, True, marks=pytest.mark.slow),
-    pytest.param("/docs", OPERATION, False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("path, there", [(FILTERED, DONE), ("/status", DEVICES), ("/docs", OPERATION)])
+@pytest.mark.parametrize("dark", [False, True])
 def test_for_everybody(browser, service, path, there, dark):
     """In the dark, on phones, and for those who hear it: controls have names, text stands out, nothing is cut off."""
     browser.open(service, path, dark=dark, phone=dark, **({"width": 390, "height": 844} if dark else {}))
@@ -309,6 +308,7 @@ def proxy(service, server):
     return start
 
 
+@pytest.mark.slow
 def test_prefix(browser, proxy):
     there = proxy("/images")
     browser.open(there, "/images/#filters=invert&sample=rings")
@@ -493,6 +493,7 @@ def test_a_file_that_cannot_be_opened(browser, service):
     assert browser.ask("document.querySelector('#problem').hidden")
 
 
+@pytest.mark.slow
 def test_cards_show_the_image_that_is_there(browser, service, judged, judge):
     """Their pictures go with the image, even if there are no new ones."""
     browser.open(judged)
@@ -541,6 +542,7 @@ def test_status_of_jobs_that_are_refused(browser, service, judged, judge):
     browser.wait("/refusedthe database cannot be used/.test(document.querySelector('#figures').textContent)")
 
 
+@pytest.mark.slow
 def test_status_of_a_service_that_is_gone(browser, judged, judge):
     """Figures that are not of now look so, all of them."""
     browser.open(judged, "/status")
