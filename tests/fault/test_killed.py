@@ -65,7 +65,7 @@ def test_codec_ends_in_the_middle(launch, expected, options, number, reason):
         service.rest()
 
 
-@pytest.mark.parametrize("number", (signal.SIGSEGV, signal.SIGKILL))
+@pytest.mark.parametrize("number", (signal.SIGSEGV, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)))
 def test_codec_killed_twice(launch, expected, number):
     """An image that crashes two workers is not tried on a third; if they are killed it is."""
     with launch("--codecs", "2") as service:
@@ -100,7 +100,7 @@ def test_killed_after_serving(launch, kind, lives):
             gone(worker)
             poll(service.works, what="an image")
             taken.append(time.monotonic() - begun)
-        assert min(taken[5:]) < 0.5, f"it waits for longer each time: {taken}"
+        assert min(taken[5:]) < min(taken[:2]) + 0.5, f"it waits for longer each time: {taken}"
 
 
 CANNY = ("canny", {"sigma": 0, "low": 2, "high": 3})

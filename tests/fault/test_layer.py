@@ -422,6 +422,7 @@ def test_endless_on_a_gpu(faulty, fault):
             load.until(lambda: service.restarts(worker="device", reason="timeout") == 1, "its end; 2 s are meant")
 
 
+@pytest.mark.slow
 def test_slow_compiler(faulty, fault):
     """A tile that waits for the program that its request insists on is not its device's delay."""
     with faulty(*BRIEF) as service:

@@ -185,7 +185,8 @@ def seen(service, job):
     return answer.status, [(k, v) for k, v in answer.headers.items() if k not in PASSING], answer.body, description
 
 
-@pytest.mark.parametrize("end", [Service.stop, Service.kill])
+@pytest.mark.parametrize("end", [
+    pytest.param(Service.stop, marks=pytest.mark.slow), Service.kill])
 def test_restart(durable, end):
     """Ended jobs have their answers at once, open ones run; one that was forgotten stays so."""
     target = "/v1/filters/gaussian?sigma=2&variant=general&format=webp&verify=1"

@@ -329,6 +329,7 @@ def test_smaller_than_coded(service):
     service.identity(body).refused(422, "undecodable", "a coded picture is larger than the image")
 
 
+@pytest.mark.slow
 def test_gain_map(service):
     """As phones add it: an auxiliary picture, of its own size and configuration, is not shown."""
     tiles = [hevc(np.ascontiguousarray(WIDE[:, x:x + 64])) for x in (0, 64)]

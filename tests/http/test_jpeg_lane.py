@@ -271,6 +271,7 @@ def test_answers_in_memory(launch_lane):
         poll(lambda: service.total("convolved_spool_memory_bytes") == 0, 60, "no memory in use")
 
 
+@pytest.mark.slow
 def test_compared(launch_lane):
     """With verify-share each is done both ways, and the codec worker's is the answer."""
     pixels = smooth(1200, 900, 3)

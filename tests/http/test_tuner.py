@@ -133,6 +133,7 @@ def test_misleading_state(tuned, start, changes):
         assert service.restarts() == 0, service.tail()
 
 
+@pytest.mark.slow
 def test_state_cannot_be_written(start):
     with start() as service:
         (service.state / f"{STATE}.new").mkdir()
