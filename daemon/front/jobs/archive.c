@@ -416,8 +416,8 @@ static bool is_sound(sqlite3_stmt *row)
 {
 	static const char letters[] =
 	    "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz._-";
-	const bool is_text = sqlite3_column_type(row, 0) ==
-	                     SQLITE_TEXT; /* a blob of the same bytes is another key */
+	/* A blob of the same bytes is another key. */
+	const bool is_text = sqlite3_column_type(row, 0) == SQLITE_TEXT;
 	const char *id = (const char *)sqlite3_column_text(row, 0);
 	const double share = sqlite3_column_double(row, 4);
 	const int64_t best = sqlite3_column_int64(row, 3), tiles = sqlite3_column_int64(row, 15),
