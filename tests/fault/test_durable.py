@@ -15,96 +15,13 @@ import time
 
 import pytest
 
-from durable import Disk, Told, crash, keeps, leaves_nothing, only_database
+from durable import Told, attack, crash, keeps, leaves_nothing, only_database, scenario
 from jobs import HEAVY, MEDIUM, submit
 from pixels import random_pixels
 from service import REPOSITORY, SMALL, Process, poll, sanitized
 
 
 # Killed at every point ----------------------------------------------------------------------------
-
-def scenario(told):
-    """Accepted, done, failed, cancelled, deleted."""
-    blurred, no_image = told.submit("blurred"), told.submit("no image")
-    told.fetch(blurred)
-    told.delete(blurred)
-    told.fetch(no_image)
-    told.delete(told.submit("long"))
-    told.fetch(told.submit("blurred"))
-    told.submit("blurred")
-
-
-def run_until_killed(service, act, fault=""):
-    """Does something to a service until the fault kills it; or to the end, if the fault does not come.
-    If a sync has failed, the service may only have said so."""
-    with service.starting():
-        try:
-            service.wait_ready()
-            act()
-        except Exception:
-            if not fault.startswith("break") and service.process.wait(60) != -signal.SIGKILL:
-                raise
-
-
-def points_of(calls):
-    """All points of a run: (what happens there, in which call). A sync does not fail before the first
-    file of a job: then there would be no jobs."""
-    calls = list(enumerate(calls, 1))
-    syncs = [(number, call) for number, call in calls if call.startswith(("fsync", "fdatasync", "syncfs"))]
-    first = min((number for number, call in calls if call.startswith("openat")), default=len(calls))
-    return [*((f"kill {number}", call) for number, call in calls),
-            *((f"tear {number}", call) for number, call in calls
-              if call.startswith(("write", "pwrite", "sendfile", "copy_file_range"))),
-            *((f"break {index}", call) for index, (number, call) in enumerate(syncs, 1) if number > first)]
-
-
-def starts_from_either(disk, jobs, right):
-    """A service has all jobs from the directory as it is, and as it is without power."""
-    for state in disk.survivors(disk.state.with_name("left")), disk.state:
-        print(f"from {state.name}: {jobs}")
-        with disk.service(state=state) as service:
-            keeps(service, jobs, right)
-            leaves_nothing(service, state)
-
-
-def attack(launch, directory, right, act, chosen, before=None, jobs=()):
-    """Has a service that acts killed at each of the chosen points; it begins with a copy of a state
-    directory, and of what is known of its jobs."""
-    def run(fault):
-        disk = Disk(launch, directory / (fault or "counted"), before)
-        disk.fail(fault)
-        told = Told(disk.service(), right)
-        told.jobs.update(jobs)
-        run_until_killed(told.service, lambda: act(told), fault)
-        return disk, told.jobs
-    counted, _ = run("")
-    points = points_of(counted.calls)[chosen]
-    for fault, call in points:
-        print(f"{fault}: {call}")
-        starts_from_either(*run(fault), right)
-    return [call for _, call in points]
-
-
-@contextlib.contextmanager
-def crashing(launch, directory, right):
-    """A service whose state directory remains, as it then is."""
-    disk = Disk(launch, directory / "before")
-    with disk.service(state=disk.state).starting() as service:
-        service.wait_ready()
-        yield disk, Told(service, right)
-        crash(service, again=False)
-
-
-def crowd(told):
-    """Many jobs at a time, which come to the disk together."""
-    def one(kind):
-        path = told.submit(kind)
-        told.fetch(path)
-        if kind == "blurred":
-            told.delete(path)
-    with concurrent.futures.ThreadPoolExecutor(16) as pool:
-        list(pool.map(one, ["blurred", "no image", "blurred", "long"] * 12))
-
 
 PARTS = 8
 
@@ -113,36 +30,6 @@ PARTS = 8
     pytest.param(slice(i, None, PARTS), marks=pytest.mark.slow) for i in range(PARTS))], ids=str)
 def test_killed(launch, tmp_path, right, chosen):
     attack(launch, tmp_path, right, scenario, chosen)
-
-
-@pytest.mark.slow
-def test_killed_in_a_crowd(launch, tmp_path, right):
-    attack(launch, tmp_path, right, crowd, slice(None, None, 45))
-
-
-@pytest.mark.slow
-def test_killed_in_recovery(launch, tmp_path, right):
-    """The next service is killed, too, while it starts and does what was open."""
-    with crashing(launch, tmp_path, right) as (disk, told):
-        scenario(told)
-        for kind in "long", "long", "long", "no image":
-            told.submit(kind)
-    (disk.state / "jobs/0123456789abcdef.body").write_bytes(b"of no job")
-    attack(launch, tmp_path, right, lambda told: keeps(told.service, told.jobs, right),
-           slice(None), disk.state, told.jobs)
-
-
-@pytest.mark.slow
-def test_killed_in_a_checkpoint(launch, tmp_path, right):
-    """The database's log has grown as far as it may, 1,000 pages, and goes into the database."""
-    with crashing(launch, tmp_path, right) as (disk, told):
-        told.fetch(told.submit("blurred"))
-        log = disk.state / "jobs/jobs.db-wal"
-        while log.stat().st_size < 985 * 4120:
-            told.delete(told.submit("blurred"))
-    jobs = dict([*told.jobs.items()][:10])
-    calls = attack(launch, tmp_path, right, scenario, slice(25, 85), disk.state, jobs)
-    assert calls.count("pwrite64 /jobs/jobs.db") > 1, calls
 
 
 # A job that crashes the service -------------------------------------------------------------------

@@ -149,3 +149,77 @@ def crash(service, number=signal.SIGKILL, again=True):
     service.kill(number)
     if again:
         service.start()
+
+
+# Killed at every point ---------------------------------------------------------------------------
+
+def scenario(told):
+    """Accepted, done, failed, cancelled, deleted."""
+    blurred, no_image = told.submit("blurred"), told.submit("no image")
+    told.fetch(blurred)
+    told.delete(blurred)
+    told.fetch(no_image)
+    told.delete(told.submit("long"))
+    told.fetch(told.submit("blurred"))
+    told.submit("blurred")
+
+
+def run_until_killed(service, act, fault=""):
+    """Does something to a service until the fault kills it; or to the end, if the fault does not come.
+    If a sync has failed, the service may only have said so."""
+    with service.starting():
+        try:
+            service.wait_ready()
+            act()
+        except Exception:
+            if not fault.startswith("break") and service.process.wait(60) != -signal.SIGKILL:
+                raise
+
+
+def points_of(calls):
+    """All points of a run: (what happens there, in which call). A sync does not fail before the first
+    file of a job: then there would be no jobs."""
+    calls = list(enumerate(calls, 1))
+    syncs = [(number, call) for number, call in calls if call.startswith(("fsync", "fdatasync", "syncfs"))]
+    first = min((number for number, call in calls if call.startswith("openat")), default=len(calls))
+    return [*((f"kill {number}", call) for number, call in calls),
+            *((f"tear {number}", call) for number, call in calls
+              if call.startswith(("write", "pwrite", "sendfile", "copy_file_range"))),
+            *((f"break {index}", call) for index, (number, call) in enumerate(syncs, 1) if number > first)]
+
+
+def starts_from_either(disk, jobs, right):
+    """A service has all jobs from the directory as it is, and as it is without power."""
+    for state in disk.survivors(disk.state.with_name("left")), disk.state:
+        print(f"from {state.name}: {jobs}")
+        with disk.service(state=state) as service:
+            keeps(service, jobs, right)
+            leaves_nothing(service, state)
+
+
+def attack(launch, directory, right, act, chosen, before=None, jobs=()):
+    """Has a service that acts killed at each of the chosen points; it begins with a copy of a state
+    directory, and of what is known of its jobs."""
+    def run(fault):
+        disk = Disk(launch, directory / (fault or "counted"), before)
+        disk.fail(fault)
+        told = Told(disk.service(), right)
+        told.jobs.update(jobs)
+        run_until_killed(told.service, lambda: act(told), fault)
+        return disk, told.jobs
+    counted, _ = run("")
+    points = points_of(counted.calls)[chosen]
+    for fault, call in points:
+        print(f"{fault}: {call}")
+        starts_from_either(*run(fault), right)
+    return [call for _, call in points]
+
+
+@contextlib.contextmanager
+def crashing(launch, directory, right):
+    """A service whose state directory remains, as it then is."""
+    disk = Disk(launch, directory / "before")
+    with disk.service(state=disk.state).starting() as service:
+        service.wait_ready()
+        yield disk, Told(service, right)
+        crash(service, again=False)
