@@ -193,7 +193,8 @@ static void end_element(GMarkupParseContext *context, const char *name, gpointer
 }
 
 /* Fails at faults that GLib accepts in a CDATA section and XML does not: control characters, and
- * text outside of all elements. */
+ * text outside of all elements. Leaves out white space that comes first, as GLib does unless it is
+ * such a section. */
 static void append_text(GMarkupParseContext *context, const char *text, gsize size, gpointer user,
                         GError **error)
 {
@@ -206,7 +207,7 @@ static void append_text(GMarkupParseContext *context, const char *text, gsize si
 	if (!is_xml)
 		g_set_error_literal(error, G_MARKUP_ERROR, G_MARKUP_ERROR_INVALID_CONTENT,
 		                    "text that XML does not allow");
-	else if (!x->within && !is_encoded(text, size))
+	else if (x->kept->len && !x->within && !is_encoded(text, size))
 		append_escaped(x->kept, text, size);
 }
 
