@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from durable import Told, attack, crash, keeps, leaves_nothing, only_database, scenario
+from durable import DATABASE, Told, attack, crash, files, keeps, leaves_nothing, scenario
 from jobs import HEAVY, MEDIUM, submit
 from pixels import random_pixels
 from service import REPOSITORY, SMALL, Process, poll, sanitized
@@ -200,7 +200,7 @@ def test_time_goes_on(disk):
         service.start()
         assert service.get(job).json().get("kept_seconds", 0) <= kept - 4
         poll(lambda: service.get(job).status == 404, what="the end of the time")
-        only_database(disk.state)
+        poll(lambda: files(disk.state).keys() <= DATABASE, what="the end of its file")
 
 
 def test_order_goes_on(disk):

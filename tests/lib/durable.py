@@ -10,6 +10,7 @@ from pixels import random_pixels
 from service import BUILD, ONE_DEVICE, SMALL, raw_kind, target_of
 
 LIBRARY = BUILD / "fault_disk.so"
+DATABASE = {"jobs.db", "jobs.db-wal"}
 # None is refused because the machine is busy, or the service has stood still.
 DURABLE = ("--durable", "yes", "--codecs", "1", "--result-count", "10000", "--client-share", "1",
            "--max-wait", "3600")
@@ -93,7 +94,7 @@ def files(state):
 
 
 def only_database(state):
-    assert files(state).keys() <= {"jobs.db", "jobs.db-wal"}, files(state).keys()
+    assert files(state).keys() <= DATABASE, files(state).keys()
 
 
 class Disk:

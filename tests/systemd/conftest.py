@@ -11,7 +11,7 @@ import tempfile
 
 import pytest
 
-from service import BUILD, Client, Process, poll, sanitized
+from service import BUILD, Client, Process, general_programs, poll, sanitized
 
 CLONE_NEWNET, PR_SET_PDEATHSIG = 0x40000000, 1
 BOOT = ["systemd-nspawn", "--quiet", "--directory=/", "--volatile=yes", "--boot",
@@ -151,7 +151,7 @@ class Machine(Client):
 
 
 @pytest.fixture(scope="session")
-def machine(tmp_path_factory):
+def machine(tmp_path_factory, cache):
     if os.geteuid():
         pytest.skip("only root can boot a machine to test the units in")
     if not shutil.which("systemd-nspawn"):
@@ -165,6 +165,7 @@ def machine(tmp_path_factory):
         try:
             if why := booted.boot():
                 pytest.skip(f"systemd-nspawn cannot boot here: {why}")
+            shutil.copytree(general_programs(cache), booted.path("/var/cache/convolved"))
             yield booted
         finally:
             booted.end()
