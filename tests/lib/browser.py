@@ -17,7 +17,7 @@ class Browser(contextlib.AbstractContextManager):
 
     def __init__(self):
         options = Options()
-        options.binary_location = "/usr/bin/chromium-headless-shell"
+        options.binary_location = "/usr/lib/chromium/chromium-headless-shell"  # whose script would outlive it
         for argument in ARGUMENTS:
             options.add_argument(argument)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
