@@ -292,8 +292,8 @@ static void message(struct process *p, const struct message *m, const int *fds)
 		}
 		go_on(c);
 		break;
-	case MSG_TILE_DONE:
-		if (!sim_may_fail(p) && !p->is_hung)
+	case MSG_TILE_DONE: /* a hang without a job shows only at the next one */
+		if (c->has_job && !sim_may_fail(p) && !p->is_hung)
 			take_tile(c, &m->tile_done);
 		break;
 	case MSG_CANCEL:
