@@ -94,6 +94,8 @@ static void worker_up(struct worker *w, const struct message_ready *ready)
 		worker_kill(w, "link");
 		return;
 	}
+	h->worked = w->stall.worked_ns; /* its start may have taken long */
+	h->silent = 0;
 	send_limits(h);
 	send_certificate(h);
 	for (unsigned i = 0; i < socket_count && !draining; i++) {
@@ -114,8 +116,7 @@ static void worker_down(struct worker *w, const char *reason)
 	(void)reason;
 	remote_free(h->remote);
 	h->remote = NULL;
-	h->lost = h->silent = 0;
-	h->worked = 0;
+	h->lost = 0;
 }
 
 /* A disk may hold it up for some seconds. */

@@ -29,6 +29,7 @@ static const struct {
     {12, "requests are refused at once while all devices are quarantined"},
     {4002795, "a job is lost at a restart, since more of its tiles are done than it has"},
     {10, "answers do not wait for room in the link"},
+    {704173, "the time of its start counts against an HTTP worker that is up"},
 };
 
 /* Shared with the processes that run the seeds. */
