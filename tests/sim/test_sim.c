@@ -30,6 +30,7 @@ static const struct {
     {4002795, "a job is lost at a restart, since more of its tiles are done than it has"},
     {10, "answers do not wait for room in the link"},
     {704173, "the time of its start counts against an HTTP worker that is up"},
+    {773664, "jobs that end in the same millisecond change their order at a restart"},
 };
 
 /* Shared with the processes that run the seeds. */

@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #include "base/log.h"
 #include "base/loop.h"
@@ -217,6 +218,7 @@ static void keep_end(struct stored *s)
 {
 	struct job *job = s->job;
 	struct record *r = &s->record;
+	static int64_t last;
 	struct problem problem;
 
 	r->answer.size = 0;
@@ -229,7 +231,9 @@ static void keep_end(struct stored *s)
 			            problem_set(&problem, ERR_MEMORY, "no memory for the answer"),
 			            &problem);
 	}
-	r->finished = archive_now();
+	/* No two end at the same time: the next start finds them in their order. */
+	if (!r->finished)
+		r->finished = last = MAX(archive_now(), last + 1);
 	change(s, ARCHIVE_END);
 }
 
