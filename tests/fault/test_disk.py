@@ -160,11 +160,15 @@ def test_no_promise_by_key(disk, right):
 
 
 def test_deleted_before_its_end(disk, right):
-    """A job ends on a full disk and is deleted once there is room: that does not take long."""
+    """A job ends on a full disk. Until there is room its clients wait no longer than they want to; then it
+    is deleted, which does not take long."""
     with disk.service() as service:
         job = submit(service, MEDIUM, HEAVY)
         disk.fail("full 1")
         service.says("its end cannot be kept yet")
+        began = time.monotonic()
+        assert service.get(f"{job}?wait=1").json()["state"] == "running"
+        assert 1 <= time.monotonic() - began < 20
         disk.heal()
         began = time.monotonic()
         assert service.request("DELETE", job).status == 204

@@ -31,6 +31,7 @@ static const struct {
     {10, "answers do not wait for room in the link"},
     {704173, "the time of its start counts against an HTTP worker that is up"},
     {773664, "jobs that end in the same millisecond change their order at a restart"},
+    {839368, "wait= does not end while a job's end cannot be kept"},
 };
 
 /* Shared with the processes that run the seeds. */

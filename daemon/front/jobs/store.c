@@ -432,6 +432,7 @@ static void look_at_all(void *context)
 		const bool left = s->hidden && !s->under_way && now > s->again;
 
 		next = TAILQ_NEXT(s, place);
+		wake_due(s, now);
 		if (left && s->step.act == ARCHIVE_DROP)
 			change(s, ARCHIVE_DROP);
 		else if (left)
@@ -446,8 +447,6 @@ static void look_at_all(void *context)
 			forget(s);
 		else if (stored_state(s) != s->told_state || stored_tiles_done(s) != s->told_tiles)
 			tell_all(s);
-		else
-			wake_due(s, now);
 	}
 }
 
