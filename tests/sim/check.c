@@ -125,12 +125,36 @@ uint64_t check_crashed_at(void)
 	return known->at;
 }
 
+static bool is_known(const struct stored *s)
+{
+	unsigned i = 0;
+
+	while (i < known->count && strcmp(known->id[i], s->id))
+		i++;
+	return i < known->count;
+}
+
+/* Returns true if a job was removed at the start since one that had been forgotten is back, as that
+ * was not on disk yet; but its client's older results go first. */
+static bool is_displaced(const struct stored *s)
+{
+	bool some_back = false;
+
+	for (const struct stored *other = store_next(NULL); other; other = store_next(other)) {
+		if (other->job->answer.size && stored_is_of(other, &s->job->terms) &&
+		    other->record.finished <= s->record.finished)
+			return false;
+		some_back |= other->job->finished && !is_known(other);
+	}
+	return some_back;
+}
+
 void check_recovery(void)
 {
 	for (unsigned i = 0; i < known->count; i++) {
 		const struct stored *s = store_find_any(known->id[i]);
 
-		if (!s || !stored_is_shown(s))
+		if (!s || (!stored_is_shown(s) && !is_displaced(s)))
 			violated("the job %s is lost", known->id[i]);
 	}
 	sim_counts[COUNT_RECOVERED] += known->count;
