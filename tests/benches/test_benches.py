@@ -208,6 +208,7 @@ def test_wrong_jpeg(bench, changed, name, before, after, form):
     assert form in wrong and (form == "scan to pixels" or len(wrong) == 1)
 
 
+@pytest.mark.slow
 def test_jpeg_variants(bench):
     rows = results(bench, "--filter", "jpeg", "--variant", "idct,jpeg encode")
     assert {row["variant"] for row in rows} == {"idct", "jpeg encode"}
