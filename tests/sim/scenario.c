@@ -360,6 +360,10 @@ static void live(void)
 	must(!front_main(argument_count, arguments));
 	sim_trace("the service has ended");
 	must(!sim_clients());
+	/* Those that the front has abandoned end after it. */
+	for (struct process *p = sim_processes; p; p = p->next)
+		if (p->is_killed)
+			sim_exit(p, SIGKILL);
 	if (sim_descriptors() != KEPT_DESCRIPTORS)
 		violated("%u descriptors are open at the end", sim_descriptors());
 	must(!sim_loop_timers());

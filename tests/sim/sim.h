@@ -124,6 +124,7 @@ struct process {
 	int log;
 	bool is_probe, is_up, has_ended, is_reaped;
 	bool is_stopped, is_hung; /* it gets no processor time */
+	bool is_killed;           /* by the front, perhaps in vain for a while */
 	bool works;               /* it uses processor time */
 	uint64_t works_since, worked;
 	uint64_t heard; /* when it last read a message */

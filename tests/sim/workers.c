@@ -254,6 +254,7 @@ int __wrap_kill(pid_t pid, int number)
 	    sim_now - sim_excuse > PATIENCE)
 		violated("%s is killed, though it is well", p->name);
 	hang(p, false);
+	p->is_killed = true;
 	sim_after(sim_fault(FAULT_UNKILLABLE) ? sim_while(6 * SIM_S) : sim_while(2 * SIM_MS), die,
 	          p, SIGKILL);
 	return 0;
@@ -350,7 +351,7 @@ int __wrap_nanosleep(const struct timespec *time, struct timespec *left)
 	(void)left;
 	sim_now += (uint64_t)time->tv_nsec;
 	for (struct process *p = sim_processes; p; p = p->next)
-		if (p->is_hung && sim_once_in(3))
+		if (p->is_killed && sim_once_in(3))
 			sim_exit(p, SIGKILL);
 	return 0;
 }
