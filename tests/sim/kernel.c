@@ -245,11 +245,13 @@ int __wrap_pipe2(int fds[2], int flags)
 	return 0;
 }
 
+int __real_fcntl(int fd, int command, ...);
+
 int sim_duplicate(int fd)
 {
 	struct node *o = node_of(fd);
 
-	return o ? give_fd(o) : dup(fd);
+	return o ? give_fd(o) : __real_fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *header, int flags);
@@ -430,7 +432,6 @@ ssize_t __wrap_getrandom(void *data, size_t size, unsigned flags)
 	return (ssize_t)size;
 }
 
-int __real_fcntl(int fd, int command, ...);
 int __wrap_fcntl(int fd, int command, ...);
 
 int __wrap_fcntl(int fd, int command, ...)

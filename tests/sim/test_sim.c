@@ -32,6 +32,7 @@ static const struct {
     {704173, "the time of its start counts against an HTTP worker that is up"},
     {773664, "jobs that end in the same millisecond change their order at a restart"},
     {839368, "wait= does not end while a job's end cannot be kept"},
+    {683, "a worker inherits the body of a request with a key"},
 };
 
 /* Shared with the processes that run the seeds. */
@@ -156,6 +157,7 @@ int main(int argc, char **argv)
 	must(shared != MAP_FAILED);
 	sim_counts = shared->counts;
 	sim_statuses = shared->statuses;
+	close_range(STDERR_FILENO + 1, ~0u, CLOSE_RANGE_CLOEXEC);
 	clearenv(); /* options are variables, too */
 	setenv("LC_ALL", "C", 1);
 	if (one) {

@@ -1,6 +1,7 @@
 /* The simulated workers' processes: their start, their messages, the ways in which any of them
  * fails, and their end; and the system's calls by which the front starts and watches them. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -15,7 +16,8 @@
 #include "process/start.h"
 #include "sim.h"
 
-enum { FIRST_PID = 1000000, FIRST_CLOCK = 1 << 20 };
+/* REAL_FDS: more than the front has of the system's own. */
+enum { FIRST_PID = 1000000, FIRST_CLOCK = 1 << 20, REAL_FDS = 64 };
 
 struct process *sim_processes;
 static unsigned process_count;
@@ -209,6 +211,9 @@ int __wrap_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_acti
 
 	(void)path, (void)actions, (void)attributes, (void)env;
 	must(p);
+	for (int fd = STDERR_FILENO + 1; fd < REAL_FDS; fd++)
+		if (!fcntl(fd, F_GETFD))
+			violated("%s inherits descriptor %d", argv[1], fd);
 	for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
 		if (!strcmp(programs[i]->name, argv[0]))
 			p->program = programs[i];

@@ -2,13 +2,13 @@
  * the store again, so a job that was forgotten meanwhile is simply not found. */
 #include "front/api/async.h"
 
+#include <fcntl.h>
 #include <glib.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
-#include <unistd.h>
 
 #include "base/errand.h"
 #include "base/file.h"
@@ -83,7 +83,7 @@ static void free_fingerprint(struct errand *errand)
 {
 	struct fingerprint *f = (struct fingerprint *)errand;
 
-	close(f->body);
+	file_close(&f->body);
 	free(f->head.data);
 	free(f);
 }
@@ -102,7 +102,7 @@ static const uint8_t *get_digest(struct request *r)
 		}
 		f->errand.run = take_fingerprint;
 		f->errand.free = free_fingerprint;
-		f->body = dup(r->job->body.fd);
+		f->body = fcntl(r->job->body.fd, F_DUPFD_CLOEXEC, 0);
 		f->size = r->job->body.size;
 		head_pack(&f->head, &r->head);
 		f->failed = f->head.failed;
