@@ -190,7 +190,6 @@ def test_errors(browser, service):
     browser.wait("document.querySelector('#problem').hidden && !document.querySelector('.wrong')")
 
 
-@pytest.mark.slow
 def test_verified(browser, service):
     start(browser, service, chain="box=size=5")
     browser.click("#verify")
@@ -200,7 +199,6 @@ def test_verified(browser, service):
     assert "cpu0" in browser.text("#waterfall") and "cpu0" in browser.text("#badges")
 
 
-@pytest.mark.slow
 def test_code(browser, service, tmp_path):
     start(browser, service, chain="gaussian=sigma=2,convolve=kernel=1 2 1&regions=4,6,16,18&border=reflect&border_value=1,2,3")
     (tmp_path / "a.png").write_bytes(PNG)
@@ -308,7 +306,6 @@ def proxy(service, server):
     return start
 
 
-@pytest.mark.slow
 def test_prefix(browser, proxy):
     there = proxy("/images")
     browser.open(there, "/images/#filters=invert&sample=rings")
@@ -439,7 +436,6 @@ def test_what_is_saved_is_what_is_shown(browser, service):
     assert_shown_is_saved(browser, service, f"/v1/filters/invert?invert=1&regions={regions}")
 
 
-@pytest.mark.slow
 def test_a_link_with_a_region_that_is_none(browser, service):
     """Nothing is left out silently: what the region was to hide would be seen."""
     start(browser, service)
@@ -465,7 +461,6 @@ def test_another_image_while_a_request_runs(browser, service, judged, judge):
 SLOW = imagefiles.written(imagefiles.pil(np.full((30, 40, 3), COLOUR, np.uint8)), "tiff")
 
 
-@pytest.mark.slow
 def test_the_file_opened_last_counts(browser, service, judged, judge):
     """Also if one before it takes longer, or fails later; and nothing is seen of an image that is being replaced."""
     start(browser, judged)
@@ -480,7 +475,6 @@ def test_the_file_opened_last_counts(browser, service, judged, judge):
     assert browser.text("#name").startswith("last.png") and browser.ask("document.querySelector('#problem').hidden")
 
 
-@pytest.mark.slow
 def test_a_file_that_cannot_be_opened(browser, service):
     """The page says so until something else is asked for, and offers no result beside that."""
     start(browser, service)
@@ -493,7 +487,6 @@ def test_a_file_that_cannot_be_opened(browser, service):
     assert browser.ask("document.querySelector('#problem').hidden")
 
 
-@pytest.mark.slow
 def test_cards_show_the_image_that_is_there(browser, service, judged, judge):
     """Their pictures go with the image, even if there are no new ones."""
     browser.open(judged)
@@ -506,7 +499,6 @@ def test_cards_show_the_image_that_is_there(browser, service, judged, judge):
     assert not browser.ask("[...document.querySelectorAll('.card canvas')].some(c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some(Boolean))")
 
 
-@pytest.mark.slow
 def test_the_pixel_read_is_of_the_result(browser, judged, judge):
     """Below a pointer that rests, too."""
     start(browser, judged)
@@ -520,7 +512,6 @@ def test_the_pixel_read_is_of_the_result(browser, judged, judge):
     browser.wait("document.querySelector('#pixel').textContent.includes('→  200 100 50')")
 
 
-@pytest.mark.slow
 def test_back_and_forward(browser, service):
     """A page that comes back shows a result of what its address and its controls say, or none."""
     start(browser, service, chain="box=size=5")
@@ -542,7 +533,6 @@ def test_status_of_jobs_that_are_refused(browser, service, judged, judge):
     browser.wait("/refusedthe database cannot be used/.test(document.querySelector('#figures').textContent)")
 
 
-@pytest.mark.slow
 def test_status_of_a_service_that_is_gone(browser, judged, judge):
     """Figures that are not of now look so, all of them."""
     browser.open(judged, "/status")
