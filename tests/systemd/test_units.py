@@ -279,7 +279,6 @@ def memory_limit(machine, size):
         group.rmdir()
 
 
-@pytest.mark.slow
 def test_out_of_memory(running):
     """The kernel takes decoders first, whoever is larger; the service goes on."""
     check_answer(running)
@@ -329,7 +328,6 @@ def others_answer():
     assert agent_says("127.0.0.1", 9702).startswith("ready up ")
 
 
-@pytest.mark.slow
 def test_more_sockets(running, more_sockets):
     """They are served beside the first, and come back with the service."""
     others_answer()
@@ -341,7 +339,6 @@ def test_more_sockets(running, more_sockets):
     check_answer(running)
 
 
-@pytest.mark.slow
 def test_journal_that_hangs(running):
     """Nobody waits for it; what it did not take is counted, and said when it is back."""
     since = running.position()
@@ -361,7 +358,6 @@ def test_journal_that_hangs(running):
                      for message in running.messages(since)), 60, "the gap", 0.5)
 
 
-@pytest.mark.slow
 def test_otlp_drop_in(running):
     """With it the service reaches a collector on this host, which the unit forbids without."""
     example, = running.installed.rglob("examples/convolved.service.d/otlp.conf")
@@ -381,7 +377,6 @@ def test_otlp_drop_in(running):
                     poll(lambda: "request" in collector.of(trace), 60, "spans")
 
 
-@pytest.mark.slow
 def test_gpu_drop_in(running):
     """It is valid, has the groups of devices' nodes, and waits for the drivers' own service."""
     example, = running.installed.rglob("examples/convolved.service.d/gpu.conf")
