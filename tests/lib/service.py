@@ -13,6 +13,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 import urllib.parse
@@ -684,7 +685,7 @@ class Service(Client):
 
     def __exit__(self, kind, *_):
         if kind:
-            print(self.tail())
+            print(self.tail(), file=sys.stderr)  # stdout may be a JSON document
         self.end(kind)
         assert kind or not (report := self.sanitizer_report()), report
 
