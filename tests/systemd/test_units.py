@@ -378,7 +378,7 @@ def test_otlp_drop_in(running):
 
 
 def test_gpu_drop_in(running):
-    """It is valid, has the groups of devices' nodes, and waits for the drivers' own service."""
+    """It is valid, has devices and their nodes' groups, and waits for the drivers' own service."""
     example, = running.installed.rglob("examples/convolved.service.d/gpu.conf")
     drivers = running.path("/run/systemd/system/nvidia-persistenced.service")
     drivers.write_text("[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/sleep 1\n")
@@ -386,6 +386,7 @@ def test_gpu_drop_in(running):
         with drop_in(running, example.read_text()):
             test_valid(running)
             check_answer(running)
+            assert running.show("PrivateDevices") == "no"
             groups = {running.run("getent", "group", name).split(":")[2]
                       for name in ("video", "render")}
             worker, = running.processes()["convolved-devic"]
