@@ -70,7 +70,7 @@ def test_activation(machine):
 def test_answers(running):
     """Within its bounds it compiles, filters, decodes and encodes; and says so."""
     check_answer(running)
-    answer = running.filter(SMALL[0], FILTERS, variant="conv_naive")  # which it has in no cache
+    answer = running.filter_when_compiled(SMALL[0], FILTERS, variant="conv_naive")  # it has none in a cache
     oracle.check(answer.pixels, oracle.filtered(SMALL[0], FILTERS))
     png = imagefiles.write_png(SMALL[1])
     assert np.array_equal(running.decoded(png), SMALL[1])
