@@ -128,19 +128,17 @@ def test_wrong_pixel(bench, changed):
     assert not row["verified"] and row["max_difference"] >= 100
 
 
-@pytest.mark.slow
-def test_rois_and_output(bench, tmp_path):
+@pytest.mark.parametrize("variant", ["matrix", pytest.param("sep_two_pass", marks=pytest.mark.slow)])
+def test_rois_and_output(bench, tmp_path, variant):
     """A part is filtered as if it were the whole image, and --output has its pixels."""
-    image = numpy.full((30, 40), 200, numpy.uint8)
+    image, path = numpy.full((30, 40), 200, numpy.uint8), tmp_path / "out.png"
     image[10:25, 5:25] = 7
     Image.fromarray(image).save(tmp_path / "in.png")
-    for variant in ("matrix", "sep_two_pass"):
-        text = bench("--filter", "box=size=5", "--variant", variant, "--source-roi", "5,10,20,15",
-                     "--target-roi", "20,15,20,15", "--verify", "-o", tmp_path / f"{variant}.png",
-                     tmp_path / "in.png")[0]
-        assert f"by {variant}" in text
-        got = numpy.asarray(Image.open(tmp_path / f"{variant}.png"))
-        assert got.shape == (15, 20) and (got == 7).all(), variant
+    text = bench("--filter", "box=size=5", "--variant", variant, "--source-roi", "5,10,20,15",
+                 "--target-roi", "20,15,20,15", "--verify", "-o", path, tmp_path / "in.png")[0]
+    assert f"by {variant}" in text
+    got = numpy.asarray(Image.open(path))
+    assert got.shape == (15, 20) and (got == 7).all()
 
 
 def test_luma_and_chroma(bench):

@@ -65,7 +65,7 @@ def test_codec_ends_in_the_middle(launch, expected, options, number, reason):
         service.rest()
 
 
-@pytest.mark.parametrize("number", (signal.SIGSEGV, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("number", (signal.SIGSEGV, signal.SIGKILL))
 def test_codec_killed_twice(launch, expected, number):
     """An image that crashes two workers is not tried on a third; if they are killed it is."""
     with launch("--codecs", "2") as service:

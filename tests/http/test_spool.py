@@ -147,14 +147,14 @@ def whole(answers):
 
 
 def test_slow_readers_of_a_client(read_slowly):
-    """A slow client makes room for others and its later answers, by one that it has hardly read."""
+    """A slow client makes room for others and its later answers, by one of its own that it has hardly read."""
     room = UNREAD_CLIENT // ANSWER
     before = held(read_slowly)
-    with slow_readers(read_slowly, 12, "127.0.0.2") as answers:
+    with slow_readers(read_slowly, 1, "127.0.0.3") as oldest, slow_readers(read_slowly, 12, "127.0.0.2") as answers:
         assert [answer.status for answer in answers] == [200] * room + [429] * (12 - room)
         assert answers[-1].headers["Retry-After"]
         assert read_slowly.post(TARGET, PIXELS.tobytes()).body == PIXELS.tobytes()
-        assert held(read_slowly) == (room * ANSWER, before[1], before[2]), "nobody has been cut"
+        assert held(read_slowly) == ((room + 1) * ANSWER, before[1], before[2]), "nobody has been cut"
         most = answers[0].read(ANSWER * 9 // 10)
         again = read_slowly.neighbour("127.0.0.2")
         with slow_readers(read_slowly, 1, "127.0.0.2") as more:
@@ -162,6 +162,7 @@ def test_slow_readers_of_a_client(read_slowly):
             assert held(read_slowly)[1:] == (before[1] + 1, before[2])
             assert most + answers[0].read() == PIXELS.tobytes()
             assert whole(answers[1:room] + more) == room - 1
+        assert whole(oldest) == 1
     read_slowly.rest()
 
 
