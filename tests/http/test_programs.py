@@ -292,8 +292,12 @@ def test_directory_gone(copy, start):
 
 
 def put_file(directory):
-    remove(directory)
-    directory.write_bytes(b"")
+    def put():
+        remove(directory)
+        with contextlib.suppress(IsADirectoryError):  # a worker has made it again
+            directory.write_bytes(b"")
+        return directory.is_file()
+    poll(put, what="the file in its place", interval=0.02)
 
 
 def fill_disk(directory):

@@ -52,7 +52,8 @@ TALL = [("gaussian", {"size": 101}), ("box", {"size": 101})]
 COLUMNS = [
     (TALL, {"border": "replicate"}),
     (TALL, {"border": "replicate", "roi": (103, 0, 2600, 400), "target": (7, 0)}),
-    ([("gaussian", {"sigma": 20.0}), ("box", {"size": 101})], {"border": "reflect101"}),
+    pytest.param([("gaussian", {"sigma": 20.0}), ("box", {"size": 101})], {"border": "reflect101"},
+                 marks=pytest.mark.slow),
     *(pytest.param(TALL, options, marks=pytest.mark.slow)
       for options in ({"border": "wrap"}, {"border": "reflect"}, {"border": "constant"}, {"border": "crop", "verify": 1},
                       {"border": "reflect101", "variant": "reference"})),

@@ -13,6 +13,7 @@ PNG = imagefiles.write_png(random_pixels(1, 400, 300, 3, "u8"))
 alone = service_with(environment=ONE_DEVICE)
 
 
+@pytest.mark.slow
 def test_compilation(launch, tmp_path):
     """An image waits for a kernel that no cache has; or its deadline passes meanwhile."""
     with launch("--cache-dir", str(tmp_path), environment=QUICK_COMPILER) as service:
