@@ -466,9 +466,10 @@ def test_stop(hurried):
     def filtered(pixels):
         return running.filter(pixels, HEAVY, variant="reference")
     poll(lambda: filtered(MEDIUM[:40, :40]).status == 200, 600, "the variant is compiled")
-    client = threading.Thread(target=lambda: answers.append(filtered(MEDIUM)))
+    pixels = np.tile(MEDIUM, (2, 1, 1))
+    client = threading.Thread(target=lambda: answers.append(filtered(pixels)))
     client.start()
-    poll(lambda: running.total("convolved_spool_memory_bytes") >= MEDIUM.nbytes, 60,
+    poll(lambda: running.total("convolved_spool_memory_bytes") >= pixels.nbytes, 60,
          "the job")
     since, began = running.position(), time.monotonic()
     stop = threading.Thread(target=running.systemctl, args=("stop", "convolved.socket", "convolved.service"))
