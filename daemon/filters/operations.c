@@ -131,7 +131,7 @@ enum error operation_copy(const struct operation *from, struct operation *to)
 
 	*to = *from;
 	e = operation_init(to);
-	if (!e)
+	if (!e && from->coefficients) /* there may be none */
 		memcpy(to->coefficients, from->coefficients,
 		       operation_coefficients(from) * sizeof *to->coefficients);
 	return e;

@@ -15,8 +15,9 @@ from in_flight import LARGE, PNG, SLOW, InFlight, works
 from jobs import HEAVY, MEDIUM, submit
 from pixels import random_pixels
 from service import (CONNECTED, ONE_DEVICE, TWO_DEVICES, children, poll, read_answer,
-                     request_head)
+                     request_head, sanitized)
 
+CRASH = signal.SIGABRT if sanitized() else signal.SIGSEGV  # which a sanitizer would take
 # A worker that stands still is noticed by that alone, long before these.
 LONG_LIMITS = ("--tile-timeout", "300", "--job-timeout", "600")
 
@@ -65,7 +66,7 @@ def test_codec_ends_in_the_middle(launch, expected, options, number, reason):
         service.rest()
 
 
-@pytest.mark.parametrize("number", (signal.SIGSEGV, signal.SIGKILL))
+@pytest.mark.parametrize("number", (CRASH, signal.SIGKILL))
 def test_codec_killed_twice(launch, expected, number):
     """An image that crashes two workers is not tried on a third; if they are killed it is."""
     with launch("--codecs", "2") as service:
@@ -76,7 +77,7 @@ def test_codec_killed_twice(launch, expected, number):
         poll(lambda: any(job.size in p.open_sizes for p in service.workers("codec")), 60,
              "the second worker to have the job")
         job.codec.kill(number)
-        if number == signal.SIGSEGV:
+        if number == CRASH:
             job.result().refused(422, "decoder-died")
         else:
             job.gives(expected)
@@ -209,7 +210,7 @@ def test_device_killed_without_a_cache(launch, cache, tmp_path):
 
 # HTTP workers -------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("number, reason", [(signal.SIGSEGV, "signal"), (signal.SIGSTOP, "stopped")])
+@pytest.mark.parametrize("number, reason", [(CRASH, "signal"), (signal.SIGSTOP, "stopped")])
 def test_http_worker_ends(launch, number, reason):
     """Its connections break; asynchronous jobs go on, and another takes over."""
     with launch("--codecs", "1", "--http-workers", "1") as service:

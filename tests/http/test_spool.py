@@ -11,7 +11,7 @@ import pytest
 import imagefiles
 from fixtures import service_with
 from jobs import begin
-from service import ONE_DEVICE, multipart, poll, raw_kind, request_head
+from service import ONE_DEVICE, multipart, poll, raw_kind, request_head, sanitized
 
 SPOOL = 1 << 20
 SIDE = 1500
@@ -134,6 +134,8 @@ def slow_readers(service, count, address):
 @contextlib.contextmanager
 def readers_at_once(service, *wanted):
     """As slow_readers() for each (count, address), begun so soon that none of them counts as slow."""
+    if sanitized():
+        pytest.skip("begun too slowly")
     for _ in range(20):
         began = time.monotonic()
         with contextlib.ExitStack() as stack:
