@@ -215,7 +215,7 @@ def test_order_goes_on(disk):
         seen = []
 
         def all_ended():
-            # Of those that end between two looks, the first ones first.
+            # Two that end between two looks are seen in the order of turns.
             seen.extend(job for job in theirs + mine if job not in seen
                         and service.get(job).json()["state"] == "done")
             return len(seen) == 6
