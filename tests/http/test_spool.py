@@ -11,7 +11,7 @@ import pytest
 import imagefiles
 from fixtures import service_with
 from jobs import begin
-from service import ONE_DEVICE, multipart, poll, raw_kind, request_head
+from service import ONE_DEVICE, multipart, poll, raw_kind, request_head, sanitized
 
 SPOOL = 1 << 20
 SIDE = 1500
@@ -134,6 +134,8 @@ def slow_readers(service, count, address):
 @contextlib.contextmanager
 def readers_at_once(service, *wanted):
     """As slow_readers() for each (count, address), begun so soon that none of them counts as slow."""
+    if sanitized():
+        pytest.skip("never begun so soon")
     for _ in range(20):
         began = time.monotonic()
         with contextlib.ExitStack() as stack:
@@ -142,7 +144,7 @@ def readers_at_once(service, *wanted):
                 yield answers
                 return
         service.rest()
-    pytest.skip("the machine is too busy")
+    pytest.fail("the machine is too busy")
 
 
 def held(service):
@@ -246,12 +248,12 @@ def disk_taken(service):
 def test_disk_of_slow_readers(launch_one):
     """For answers in files, their disk space is bounded, and given back in the end."""
     with launch_one(*BOUNDS, "--spool-size", "0") as service:
-        began = time.monotonic()
         with contextlib.ExitStack() as stack:
             for i in range(3, 8):
                 stack.enter_context(slow_readers(service, 3, f"127.0.0.{i}"))
                 poll(lambda: disk_taken(service) <= UNREAD, 60, "the bound")
             assert disk_taken(service) > UNREAD - ANSWER
-            # On a busy machine the first ones count as slow, and go.
-            assert held(service)[2] == 0 or time.monotonic() - began > 3, "the others have been refused"
+            # The others have been refused; on a busy machine those go that the buffers hide no longer.
+            ages = re.findall(r"unread-size: .* bytes in ([\d.]+) s", service.said)
+            assert len(ages) == held(service)[2] and all(float(age) >= 4 for age in ages), ages
         poll(lambda: disk_taken(service) == 0, 60, "nothing on disk")
