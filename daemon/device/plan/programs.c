@@ -33,8 +33,7 @@ enum {
 	SPECIALS_MAX = 512,
 	PENDING_MAX = 32,
 	PENDING_SHARE = 8,
-	QUIET_MS = 250,       /* idle time before a compilation that nobody waits for */
-	STAND_BACK_MS = 5000, /* limit of that wait, so that compiling goes on under load */
+	QUIET_MS = 250, /* the device's idle time before a compilation that nobody waits for */
 	LOOK_MS = 50,
 	LINGER_MS = 3000,   /* until an idle compiler process is ended */
 	STARVED_MS = 15000, /* without a result of the patient compiler */
@@ -80,8 +79,7 @@ struct programs {
 	uint32_t served;         /* the client whose program was built last */
 	uint32_t jpeg;           /* programs of JPEG that are ready */
 	struct message_programs built;
-	_Atomic uint64_t quiet_ns; /* CLOCK_MONOTONIC; from then on the device counts as idle */
-	uint64_t patient_ns;       /* time of the last progress of programs that are not urgent */
+	uint64_t patient_ns; /* time of the last progress of programs that are not urgent */
 	bool at_work;
 	bool hurry; /* all requests are urgent */
 };
@@ -260,11 +258,6 @@ static void make(struct making *m, struct entry *e)
 	e->makers++;
 	p->served = e->client;
 	made = enter_driver(m, e, &recipe, WAY_CACHE, NULL);
-	/* A patient maker waits until the device is idle. */
-	for (unsigned ms = 0; !made && is_patient(m) && ms < STAND_BACK_MS && !p->stop &&
-	                      (next_of(p, true, MAKERS) || now_ns() < atomic_load(&p->quiet_ns));
-	     ms += LOOK_MS)
-		wait_change(p, LOOK_MS);
 	if (!made && is_its(m, e)) {
 		p->built.compiling++;
 		loop_post(p->notify_fd);
@@ -393,7 +386,6 @@ enum error programs_new(struct programs **programs, const struct device *device,
 	p->max = max ? max : SPECIALS_MAX;
 	p->stop_fd = eventfd(0, EFD_CLOEXEC);
 	p->source = (struct program_source){device, kernel_dir, cache_open(cache_dir, cache_size)};
-	atomic_store(&p->quiet_ns, now_ns() + QUIET_MS * UINT64_C(1000000));
 	e = p->stop_fd < 0 ? ERR_MEMORY : ERR_OK;
 	/* Most needed first: bytes are the most frequent type, and images with alpha need floats.
 	 * JPEG's come last. */
@@ -651,7 +643,6 @@ void programs_at_work(struct programs *p, bool at_work)
 	if (at_work == p->at_work || !p->source.device->in_place)
 		return;
 	p->at_work = at_work;
-	atomic_store(&p->quiet_ns, until);
 	if (patient)
 		compile_process_stand_back(patient, until);
 }
