@@ -89,6 +89,14 @@ FORCE_INLINE uint2 block_span(uint samples, uint blocks, uint i)
 	return (uint2)(start, i + 1 == blocks ? samples : end);
 }
 
+/* Returns the pixels, or points, of a row that a work-item makes. */
+FORCE_INLINE uint2 points_span(uint samples, uint bands, uint blocks)
+{
+	const uint i = get_global_id(0), all = samples / bands;
+
+	return (uint2)((uint)((ulong)all * i / blocks), (uint)((ulong)all * (i + 1) / blocks));
+}
+
 /* Loads the first `width` of 16 samples; the rest of the vector is 0. */
 FORCE_INLINE float16 pixel_load(source_row p, uint width)
 {

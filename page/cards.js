@@ -13,6 +13,7 @@ const GROUPS = [
   ['Edges', ['sobel', 'scharr', 'prewitt', 'laplacian', 'log', 'dog', 'canny']],
   ['Colour and tone', ['levels', 'gamma', 'linear', 'equalize', 'threshold', 'invert', 'grayscale', 'colormatrix', 'lut']],
   ['Shape', ['erode', 'dilate', 'open', 'close', 'tophat', 'blackhat', 'morphgradient', 'rank']],
+  ['Size', ['resize']],
   ['Your own', ['convolve']],
 ];
 const PREVIEW = { width: 120, height: 80 };

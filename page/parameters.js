@@ -6,6 +6,7 @@ import { h, signButton } from './dom.js';
 export const STARTS = {
   gaussian: { sigma: '3' },
   convolve: { kernel: '-2,-1,0;-1,1,1;0,1,2' },
+  resize: { width: '50%' },
   colormatrix: { matrix: '0.393,0.769,0.189,0;0.349,0.686,0.168,0;0.272,0.534,0.131,0' },
   lut: { points: '0,0;60,20;180,230;255,255' },
   levels: { black: '0.1', white: '0.8' },

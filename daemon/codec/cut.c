@@ -31,7 +31,7 @@ struct cutter {
 	size_t first;          /* byte offset of the image's first column in a slot row */
 	bool sides;            /* there are columns outside the image */
 	uint32_t next;         /* first row not yet decoded */
-	uint32_t *columns;     /* the sources of the 2 * halo_x columns outside the image */
+	uint32_t *columns;     /* the sources of the columns outside the image */
 	uint8_t *constant;     /* a slot row outside the image */
 	uint8_t *top, *bottom; /* wrap: the image's first and last `kept` rows, as slot rows */
 	uint32_t kept;
@@ -46,21 +46,21 @@ struct cutter {
 static inline void copy_columns(const struct cutter *c, uint8_t *row, const size_t pixel)
 {
 	uint8_t *first = row + c->first, *right = first + c->tiling->image.width * pixel;
-	uint32_t halo = c->tiling->halo_x;
+	const uint32_t left = c->tiling->left;
 
-	for (uint32_t i = 0; i < halo; i++) {
+	for (uint32_t i = 0; i < left; i++)
 		memcpy(row + i * pixel, first + c->columns[i] * pixel, pixel);
-		memcpy(right + i * pixel, first + c->columns[halo + i] * pixel, pixel);
-	}
+	for (uint32_t i = 0; i < c->tiling->right; i++)
+		memcpy(right + i * pixel, first + c->columns[left + i] * pixel, pixel);
 }
 
 /* Fills the columns outside the image in one slot row. */
 static void pad_row(const struct cutter *c, uint8_t *row)
 {
 	if (c->border == BORDER_CONSTANT) {
-		memcpy(row, c->constant, c->tiling->margin);
+		memcpy(row, c->constant, c->first);
 		memcpy(row + c->first + c->tiling->image.width * c->pixel, c->constant,
-		       c->tiling->margin);
+		       c->tiling->right * c->pixel);
 	} else if (c->pixel == 1) {
 		copy_columns(c, row, 1);
 	} else if (c->pixel == 3) {
@@ -164,38 +164,39 @@ static enum error fill_strip(struct cutter *c, uint32_t strip)
 	const struct tiling *t = c->tiling;
 	const size_t pitch = t->in_pitch;
 	uint8_t *slot = tiles_in_row(c->tiles, strip, 0), *to;
-	/* The slot may begin within the slot of the strip above; its rows then belong to both. */
-	const bool overlaps =
-	    strip % t->page_strips && tiles_in_row(c->tiles, strip - 1, t->rows) == slot;
-	struct tile tile;
-	int64_t top, end, there; /* there: the first row that may not be there already */
-	uint32_t first, last;    /* rows of the tile that are inside the image: first to last - 1 */
-	enum error e;
+	const int64_t top = tiling_top(t, strip), end = tiling_end(t, strip);
+	/* Some rows may be there already, if the slot begins within that of the strip above. */
+	int64_t above = 0, there = top;
+	/* rows of the tile that are inside the image: first to last - 1 */
+	uint32_t first = (uint32_t)MAX(top, 0), last = (uint32_t)MIN(end, c->height);
+	enum error e = ERR_OK;
 
-	tiling_tile(t, strip * t->strip_tiles, &tile);
-	top = (int64_t)tile.y0 - t->halo_y;
-	end = (int64_t)tile.y0 + tile.height + t->halo_y;
-	there = overlaps ? (int64_t)tile.y0 + t->halo_y : top;
-	first = (uint32_t)MAX(top, 0);
-	last = (uint32_t)MIN(end, c->height);
+	if (strip % t->page_strips)
+		above = tiling_top(t, strip - 1);
+	if (strip % t->page_strips &&
+	    tiles_in_row(c->tiles, strip - 1, (uint32_t)(top - above)) == slot)
+		there = MAX(top, tiling_end(t, strip - 1));
 	to = slot + (uint64_t)(first - top) * pitch;
 	if (c->next > first) {
-		const uint32_t above = first - (tile.y0 - t->rows) + t->halo_y;
-		const uint8_t *from = tiles_in_row(c->tiles, strip - 1, above);
-		const size_t size = (c->next - first) * pitch;
+		const uint8_t *from =
+		    tiles_in_row(c->tiles, strip - 1, (uint32_t)(first - above));
+		const size_t size = (MIN(c->next, last) - first) * pitch;
 
 		for (uint32_t p = 0; to != from && p < t->planes; p++)
 			memmove(to + p * t->in_plane, from + p * t->in_plane, size);
 		to += size;
-		first = c->next;
+		first = MIN(c->next, last);
+	} else if (first > c->next) {
+		e = skip_rows(c, c->decoder, first);
 	}
-	e = read_rows(c, c->decoder, first, last - first, to, t->in_plane);
+	if (!e && !tiles_stopped(c->tiles))
+		e = read_rows(c, c->decoder, first, last - first, to, t->in_plane);
 	if (e)
 		return e;
 	for (uint32_t p = 0; first < c->kept && p < t->planes; p++)
 		memcpy(c->top + p * c->kept_size + first * pitch, to + p * t->in_plane,
 		       (MIN(last, c->kept) - first) * pitch);
-	c->next = last;
+	c->next = MAX(c->next, last);
 	pad_rows(c, slot, top, there, 0);
 	pad_rows(c, slot, top, MAX(last, there), end);
 	return ERR_OK;
@@ -229,15 +230,17 @@ static bool prepare(struct cutter *c)
 {
 	enum { ROWS_SIZE = 256 << 10 }; /* bytes that are split at a time */
 	const struct tiling *t = c->tiling;
-	const int width = (int)t->image.width, halo = (int)t->halo_x;
+	const int width = (int)t->image.width, left = (int)t->left, right = (int)t->right;
+	const int64_t above = -tiling_top(t, 0),
+	              below = tiling_end(t, t->page_strips - 1) - t->image.height;
 
 	c->height = t->image.height;
 	c->pixel = image_pixel_size(&t->image);
-	c->first = t->margin - t->x0 * c->pixel;
-	c->sides = t->halo_x && c->border != BORDER_CROP;
+	c->first = t->left * c->pixel;
+	c->sides = left || right;
 	if (c->border == BORDER_WRAP)
-		c->kept = MIN(t->halo_y, c->height);
-	c->columns = calloc(2 * t->halo_x + 1, sizeof *c->columns);
+		c->kept = (uint32_t)MIN(MAX(MAX(above, below), 0), c->height);
+	c->columns = calloc((size_t)t->left + t->right + 1, sizeof *c->columns);
 	c->constant = calloc(1, t->in_pitch);
 	c->kept_size = (uint64_t)c->kept * t->in_pitch;
 	c->top = malloc(c->kept_size * t->planes + 1);
@@ -252,13 +255,12 @@ static bool prepare(struct cutter *c)
 	if (c->border == BORDER_CONSTANT) {
 		for (uint32_t b = 0; b < t->image.bands; b++)
 			image_put_sample(c->constant, b, t->image.type, c->tiles->border_pixel[b]);
-		for (size_t i = c->pixel; i < t->width * c->pixel + 2 * c->tiling->margin; i++)
+		for (size_t i = c->pixel; i < t->in_pitch; i++)
 			c->constant[i] = c->constant[i - c->pixel];
 	}
-	for (int i = 0; c->border != BORDER_CONSTANT && c->sides && i < halo; i++) {
-		c->columns[i] = (uint32_t)border_map(i - halo, width, (int)c->border);
-		c->columns[halo + i] = (uint32_t)border_map(width + i, width, (int)c->border);
-	}
+	for (int i = 0; c->border != BORDER_CONSTANT && i < left + right; i++)
+		c->columns[i] = (uint32_t)border_map(i < left ? i - left : width + i - left, width,
+		                                     (int)c->border);
 	return true;
 }
 
@@ -284,6 +286,11 @@ enum error cut_run(struct tiles *tiles, struct decoder *decoder, bool sends,
 			e = skip_rows(c, decoder, 0);
 		c->next = 0;
 		first = c->page * c->tiling->page_strips;
+		/* A resize may cut off rows from which `wrap` makes those below the image. */
+		if (!e && c->kept && tiling_top(c->tiling, first) > 0 && !tiles_stopped(tiles)) {
+			c->next = (uint32_t)MIN(tiling_top(c->tiling, first), c->kept);
+			e = read_rows(c, decoder, 0, c->next, c->top, c->kept_size);
+		}
 		for (uint32_t i = first; !e && i < first + c->tiling->page_strips; i++) {
 			if (sends ? !tiles_await_slot(tiles, i) : tiles_stopped(tiles))
 				break;

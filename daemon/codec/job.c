@@ -12,6 +12,7 @@
 
 #include <malloc.h>
 #include <pthread.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -74,6 +75,8 @@ static enum jpeg_reason find_reason(struct job *job, enum jpeg_side side)
 
 	if (!job->message.jpeg_pixels)
 		return JPEG_REASON_REQUEST;
+	if (job->tiling.geometry.resizes)
+		return JPEG_REASON_PIXELS;
 	if (image_pixels(image) > job->message.jpeg_pixels)
 		return JPEG_REASON_SIZE;
 	if (side == JPEG_ENCODE)
@@ -125,6 +128,22 @@ static enum error check_gathered(const struct job *job, struct problem *problem)
 	                   image->bands, BANDS_MAX);
 }
 
+/* Checks the result of a resize, which may be larger than the image. */
+static enum error check_resized(const struct job *job, struct problem *problem)
+{
+	const struct tiling *t = &job->tiling;
+	const uint64_t pixels = (uint64_t)t->width * t->height * t->pages;
+
+	if (!t->geometry.resizes || (pixels <= job->message.pixels_max &&
+	                             (uint64_t)t->height * t->pages <= IMAGE_SIDE_MAX))
+		return ERR_OK;
+	return problem_set(problem, ERR_TOO_MANY_PIXELS,
+	                   "the result would be %ux%u (pages: %u), %" PRIu64
+	                   " pixels; the limit is %" PRIu64 ", and %d rows",
+	                   t->width, t->height, t->pages, pixels, job->message.pixels_max,
+	                   IMAGE_SIDE_MAX);
+}
+
 /* Makes all checks that are possible before decoding. */
 static enum error prepare(struct job *job, struct problem *problem)
 {
@@ -137,7 +156,9 @@ static enum error prepare(struct job *job, struct problem *problem)
 
 	chain_halo(job->chain, &halo_x, &halo_y);
 	e = decode_open(&job->decoder, &job->decoded, &job->message,
-	                job->chain->border == BORDER_WRAP && halo_y, job->body, &job->place->kept,
+	                job->chain->border == BORDER_WRAP &&
+	                    (halo_y || chain_resizing(job->chain) < job->chain->count),
+	                job->body, &job->place->kept,
 	                problem);
 	if (!e)
 		e = check_gathered(job, problem);
@@ -155,8 +176,10 @@ static enum error prepare(struct job *job, struct problem *problem)
 	if (!e) {
 		tiling_set_pages(tiling, job->decoded.pages);
 		tiling->apart = chain_pages(job->chain) > 1;
-		e = gather_check(&job->message, tiling, problem);
+		e = check_resized(job, problem);
 	}
+	if (!e)
+		e = gather_check(&job->message, tiling, problem);
 	answer = job->decoded.image;
 	if (!e)
 		e = compose_size(&job->message, &job->decoded.whole, tiling, &answer, problem);

@@ -278,7 +278,7 @@ uint8_t *tiles_in_row(const struct tiles *tiles, uint32_t strip, uint32_t row)
 {
 	const struct tiling *t = &tiles->tiling;
 
-	return (uint8_t *)tiles->arena->in + strip % t->in_places * t->in_slot + t->start +
+	return (uint8_t *)tiles->arena->in + tiling_in_place(t, strip) + t->start +
 	       (uint64_t)row * t->in_pitch;
 }
 

@@ -36,16 +36,24 @@ static enum error compute_piece(struct subject *s, const struct window *window, 
 {
 	const struct image *image = &s->tiles->tiling.image;
 	const struct tile *tile = &s->tile;
-	uint64_t x = (window->x0 - tile->x0) * image_pixel_size(image), y = window->y0 - tile->y0;
-	const uint8_t *in = (const uint8_t *)s->tiles->arena->in + tile->in + y * tile->in_pitch;
-	uint8_t *out = (uint8_t *)s->tiles->arena->out + tile->out + y * tile->out_pitch;
+	const struct geometry *g = &s->tiles->tiling.geometry;
+	const size_t pixel = image_pixel_size(image);
+	const int64_t x = geometry_source(g, 0, window->x0, window->width).first -
+	                  geometry_source(g, 0, tile->x0, tile->width).first;
+	const int64_t y = geometry_source(g, 1, window->y0, window->height).first -
+	                  geometry_source(g, 1, tile->y0, tile->height).first;
+	const uint8_t *in = (const uint8_t *)s->tiles->arena->in + tile->in +
+	                    (uint64_t)y * tile->in_pitch + (uint64_t)x * pixel;
+	uint8_t *out = (uint8_t *)s->tiles->arena->out + tile->out +
+	               (window->y0 - tile->y0) * (uint64_t)tile->out_pitch +
+	               (window->x0 - tile->x0) * pixel;
 	struct reference reference;
 	enum error e =
-	    reference_window(s->tiles->chain, image, window, in + x, tile->in_pitch, &reference);
+	    reference_window(s->tiles->chain, image, window, in, tile->in_pitch, &reference);
 
 	if (e)
 		return e;
-	use(s, &reference, out + x);
+	use(s, &reference, out);
 	reference_fini(&reference);
 	return ERR_OK;
 }

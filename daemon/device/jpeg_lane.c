@@ -13,13 +13,17 @@ enum {
 
 struct lane_layout lane_layout(const struct plan *plan, const struct tile *tile)
 {
+	const struct step whole = {.stage = plan->geometry.resizes ? STAGE_SOURCE : STAGE_RESULT,
+	                           .geometry = &plan->geometry};
+	const struct tile read = step_tile(&whole, tile);
 	const uint64_t pixel = image_pixel_size(&plan->image), left = plan->halo_x * pixel,
-	               result_row = tile->width * pixel, row = left + result_row + left;
+	               result_row = tile->width * pixel, read_row = read.width * pixel,
+	               row = left + read_row + left;
 	struct lane_layout l = {
 	    .in_pitch = tile->form & TILE_DECODE ? (uint32_t)row_pitch(row) : tile->in_pitch,
 	    .out_pitch =
 	        tile->form & TILE_ENCODE ? (uint32_t)row_pitch(result_row) : tile->out_pitch,
-	    .distance = tile->height + 2 * plan->halo_y + 1,
+	    .distance = MAX(read.height + 2 * plan->halo_y, tile->height) + 1,
 	    .row = row,
 	    .result_row = result_row};
 
@@ -30,7 +34,7 @@ struct lane_layout lane_layout(const struct plan *plan, const struct tile *tile)
 		l.image = ROW_ALIGNMENT;
 		l.result = l.image + l.halo;
 	}
-	l.in = roundup(l.result + (tile->height - 1) * (uint64_t)l.in_pitch + l.halo + result_row,
+	l.in = roundup(l.result + (read.height - 1) * (uint64_t)l.in_pitch + l.halo + read_row,
 	               (uint64_t)ROW_ALIGNMENT);
 	l.out = (tile->height - 1) * (uint64_t)l.out_pitch + result_row;
 	return l;

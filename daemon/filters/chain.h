@@ -10,6 +10,7 @@
 #include "filters/filters.h"
 #include "filters/kernels.h"
 #include "filters/regions.h"
+#include "filters/resize.h"
 #include "image/image.h"
 
 /* Values of `variant` in a chain, besides enum kernel + 1. */
@@ -119,7 +120,10 @@ enum error chain_size_to(const struct chain *chain, uint32_t width, uint32_t hei
 /* Number of pages with gathered data of their own; 1 if all pages share it. */
 uint32_t chain_pages(const struct chain *chain);
 
-/* The halo in pixels: the sum of the filters' radii. */
+/* The index of the call that resizes; the number of calls if none does. */
+uint32_t chain_resizing(const struct chain *chain);
+
+/* The halo in pixels of what is read: the sum of the radii of the filters, up to a resize. */
 void chain_halo(const struct chain *chain, uint32_t *halo_x, uint32_t *halo_y);
 
 /* The pixels cropped on each side: the halo with BORDER_CROP, else 0. */
@@ -130,7 +134,27 @@ void chain_crops(const struct chain *chain, uint32_t *x, uint32_t *y);
 enum error chain_border_pixel(const struct chain *chain, const struct image *image,
                               double pixel[BANDS_MAX], struct problem *problem) MUST_CHECK;
 
-/* Sets the size of the result: the image's, less the halo on each side with BORDER_CROP.
- * ERR_IMAGE_TOO_SMALL if nothing is left. */
+/* The way from the pixels of a result back to those of its image, in directions 0 (across) and 1
+ * (down). */
+struct geometry {
+	bool resizes, wraps;
+	uint32_t halo[2];         /* chain_halo() */
+	uint32_t after[2];        /* the sum of the radii of filters after a resize */
+	uint32_t crop[2];         /* chain_crops() */
+	uint32_t size[2];         /* the result's */
+	struct resizing scale[2]; /* if it resizes */
+};
+
+/* Finds the geometry. ERR_IMAGE_TOO_SMALL if BORDER_CROP leaves nothing; ERR_BAD_PARAMETER if sizes
+ * are out of their limits. */
+enum error chain_geometry(const struct chain *chain, const struct image *image,
+                          struct geometry *geometry, struct problem *problem) MUST_CHECK;
+
+/* Returns the image's pixels from which these of the result are made, without the halo. */
+struct extent geometry_source(const struct geometry *geometry, int direction, uint32_t first,
+                            uint32_t count);
+
+/* Sets the size of the result: the image's, less the halo on each side with BORDER_CROP, or that of
+ * a resize. Errors as for chain_geometry(). */
 enum error chain_output_size(const struct chain *chain, const struct image *image, uint32_t *width,
                              uint32_t *height, struct problem *problem) MUST_CHECK;

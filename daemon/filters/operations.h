@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "filters/lattice.h"
+#include "filters/resize.h"
 #include "image/image.h"
 
 enum operation_kind {
@@ -68,6 +69,8 @@ struct operation {
 	double threshold;        /* UNSHARP, LOCAL_THRESHOLD: in shares of full scale */
 	double limit[BANDS_MAX]; /* THRESHOLD: of each band, likewise */
 	double low, high;        /* CANNY: likewise */
+	/* RESIZE: set by those who know the image. */
+	struct resizing across, down;
 	/* EDGES: bits of an image of this size (see edges.h), in the middle of the image to filter.
 	 * They belong to the chain, which must outlive the operation. */
 	const double *plane;

@@ -29,6 +29,8 @@ struct taps {
 	const double *row, *column;
 	bool sparse; /* samples of weight 0 are skipped, even NaN */
 	const struct image *blocks;
+	const struct resizing *across, *down; /* instead */
+	bool limited; /* sums of columns that a float cannot hold are infinite */
 };
 
 /* `from` and `to` are laid out like the samples of `in` and `out`. magnitudes: weights are replaced
@@ -157,9 +159,58 @@ static void correlate_blocks(const struct taps *t, const struct canvas *in, cons
 	}
 }
 
+/* Sets the weights of a pixel of the result, and the places of the source's pixels, `step` apart;
+ * returns those. */
+static struct extent resize_taps(const struct resizing *r, bool magnitudes, int i, size_t step,
+                               double *weight, ptrdiff_t *offset)
+{
+	const struct extent from = resizing_weights(r, i, weight);
+
+	for (uint32_t k = 0; k < from.count; k++) {
+		weight[k] = magnitudes ? fabs(weight[k]) : weight[k];
+		offset[k] = (ptrdiff_t)(k * step);
+	}
+	return from;
+}
+
+/* First the columns, then the rows. */
+static bool correlate_resized(const struct taps *t, bool magnitudes, const struct canvas *in,
+                              const double *from, const struct canvas *out, double *to)
+{
+	const size_t bands = in->bands, pitch = in->at.width * bands;
+	const size_t most = MAX(resizing_taps(t->across), resizing_taps(t->down));
+	double *between = malloc((out->at.height * pitch + most) * sizeof *between);
+	double *weight = between + out->at.height * pitch;
+	ptrdiff_t *offset = malloc(most * sizeof *offset);
+
+	for (uint32_t y = 0; between && offset && y < out->at.height; y++) {
+		const struct extent rows = resize_taps(t->down, magnitudes, out->at.y + (int)y, pitch,
+		                                     weight, offset);
+
+		rows_sum(between + y * pitch, pitch,
+		         from + canvas_index(in, in->at.x, rows.first), offset, weight, rows.count);
+	}
+	for (size_t k = 0; t->limited && between && offset && k < out->at.height * pitch; k++)
+		between[k] = between[k] <= FLT_MAX ? between[k] : INFINITY;
+	for (uint32_t x = 0; between && offset && x < out->at.width; x++) {
+		const struct extent columns = resize_taps(t->across, magnitudes, out->at.x + (int)x,
+		                                        bands, weight, offset);
+
+		for (uint32_t y = 0; y < out->at.height; y++)
+			rows_sum(to + ((size_t)y * out->at.width + x) * bands, bands,
+			         between + y * pitch + (size_t)(columns.first - in->at.x) * bands,
+			         offset, weight, columns.count);
+	}
+	free(between);
+	free(offset);
+	return between && offset;
+}
+
 static bool correlate(const struct taps *t, bool magnitudes, const struct canvas *in,
                       const double *from, const struct canvas *out, double *to)
 {
+	if (t->across)
+		return correlate_resized(t, magnitudes, in, from, out, to);
 	if (t->matrix)
 		return correlate_matrix(t, magnitudes, in, from, out, to);
 	if (!t->blocks)
@@ -274,6 +325,28 @@ static bool allow_lattice(const struct operation *op, const struct scale *scale,
 	return known || allow_share(op, scale->whole ? LATTICE_ERROR : 2 * LATTICE_ERROR, in, out);
 }
 
+/* Adds to the slack a share of the magnitudes that are added. */
+static bool allow_terms(struct taps *t, const struct canvas *in, struct canvas *out)
+{
+	const size_t count = canvas_samples(in);
+	double *magnitudes = malloc(count * sizeof *magnitudes);
+	double *sums = calloc(canvas_samples(out), sizeof *sums);
+	bool done = magnitudes && sums;
+
+	if (done)
+		rows_magnitude(magnitudes, in->value, count);
+	t->limited = true;
+	done = done && correlate(t, true, in, magnitudes, out, sums);
+	for (size_t k = 0; done && k < canvas_samples(out); k++) {
+		out->slack[k] += FLOAT_TOLERANCE * sums[k];
+		if (!(sums[k] <= FLT_MAX))
+			out->value[k] = NAN;
+	}
+	free(magnitudes);
+	free(sums);
+	return done;
+}
+
 /* Multiplies colours by alpha; copies alpha. */
 static bool premultiply(const struct canvas *in, struct canvas *product)
 {
@@ -333,7 +406,10 @@ static bool linear(const struct operation *op, const struct scale *scale, const 
 	double *terms;
 	bool done;
 
-	if (op->kind == OPERATION_PIXELATE) {
+	if (op->kind == OPERATION_RESIZE) {
+		taps.across = &op->across;
+		taps.down = &op->down;
+	} else if (op->kind == OPERATION_PIXELATE) {
 		taps.blocks = scale->image;
 	} else if (op->kind == OPERATION_MATRIX) {
 		taps.matrix = op->coefficients;
@@ -341,6 +417,8 @@ static bool linear(const struct operation *op, const struct scale *scale, const 
 		taps.row = op->coefficients;
 		taps.column = op->coefficients + 2 * op->radius_x + 1;
 	}
+	if (!scale->alpha_weighted && taps.across)
+		return correlate_both(&taps, in, out) && (scale->whole || allow_terms(&taps, in, out));
 	if (!scale->alpha_weighted)
 		return correlate_both(&taps, in, out) && allow_lattice(op, scale, true, in, out) &&
 		       allow_float(op, scale, FLOAT_TOLERANCE, in, out);
@@ -349,6 +427,7 @@ static bool linear(const struct operation *op, const struct scale *scale, const 
 	       allow_lattice(op, scale, false, &product, out);
 	for (size_t k = 0; done && k < canvas_samples(&product); k++)
 		product.value[k] = fabs(product.value[k]);
+	taps.limited = true;
 	done = done && correlate(&taps, true, &product, product.value, out, terms);
 	if (done)
 		unpremultiply(scale, out, terms);
@@ -929,6 +1008,7 @@ bool operations_apply(const struct operation *op, const struct scale *scale,
 	    [OPERATION_CANNY] = canny_apply,
 	    [OPERATION_EDGES] = edges,
 	    [OPERATION_LOCAL_THRESHOLD] = compare_with_blur,
+	    [OPERATION_RESIZE] = linear,
 	};
 
 	_Static_assert(sizeof apply / sizeof *apply == OPERATIONS, "each can be applied");

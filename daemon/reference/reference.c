@@ -21,7 +21,10 @@
 /* The state of a chain between two filters. */
 struct progress {
 	const struct chain *chain;
-	const struct image *image;
+	struct image now; /* the image that the next filter gets: a resize changes its size */
+	const struct image *image; /* `now` */
+	struct geometry geometry;
+	struct window window;
 	struct scale scale;
 	bool ycc; /* the colours, also the border's, are currently YCbCr, not rounded */
 	double border_pixel[BANDS_MAX];
@@ -185,32 +188,67 @@ static void extend(const struct progress *p, const struct region *made, struct c
 		}
 }
 
+static bool is_inside(const struct image *image, int x, int y)
+{
+	return x >= 0 && y >= 0 && x < (int)image->width && y < (int)image->height;
+}
+
+/* Makes the pixels outside the image by the border rule. origin: the image's first pixel. */
+static void load_outside(const struct progress *p, const uint8_t *origin, size_t pitch)
+{
+	const struct canvas *c = &p->canvas;
+	const int width = (int)p->image->width, height = (int)p->image->height;
+	const int mode = (int)p->chain->border, end = c->at.y + (int)c->at.height;
+	const enum pixel_type type = (enum pixel_type)p->image->type;
+
+	for (int y = c->at.y; y < end; y++)
+		for (int x = c->at.x; x < c->at.x + (int)c->at.width; x++) {
+			double *to = c->value + canvas_index(c, x, y);
+			const uint8_t *row = origin;
+			size_t from = 0;
+
+			if (is_inside(p->image, x, y))
+				continue;
+			if (mode != BORDER_CONSTANT) {
+				row += (size_t)border_map(y, height, mode) * pitch;
+				from = (size_t)border_map(x, width, mode) * c->bands;
+			}
+			for (uint32_t b = 0; b < c->bands; b++)
+				to[b] = mode != BORDER_CONSTANT
+				            ? image_get_sample(row, from + b, type)
+				        : type == PIXEL_F32 ? (float)p->border_pixel[b] /* as what is read */
+				                            : p->border_pixel[b];
+		}
+}
+
 /* Reads the window and the halo around it. Pixels outside the image are read, too, if `padded`, and
  * else made by the border rule. */
 static bool load(struct progress *p, const struct window *w, const void *pixels, size_t pitch,
                  bool padded)
 {
-	struct progress border = *p;
+	const struct geometry *g = &p->geometry;
+	const struct extent x = geometry_source(g, 0, w->x0, w->width),
+	                  y = geometry_source(g, 1, w->y0, w->height);
+	const uint32_t halo_x = g->halo[0], halo_y = g->halo[1];
 	struct canvas *c = &p->canvas;
 	struct region at, there;
-	uint32_t halo_x, halo_y;
 
-	chain_halo(p->chain, &halo_x, &halo_y);
-	at = (struct region){(int)w->x0 - (int)halo_x, (int)w->y0 - (int)halo_y,
-	                     w->width + 2 * halo_x, w->height + 2 * halo_y};
+	at = (struct region){x.first - (int)halo_x, y.first - (int)halo_y, x.count + 2 * halo_x,
+	                     y.count + 2 * halo_y};
 	there = padded ? at : inside(&at, p->image);
 	if (!canvas_init(c, &at, p->image->bands))
 		return false;
 	c->exact = true;
-	for (int y = there.y; y < there.y + (int)there.height; y++)
-		rows_load(c->value + canvas_index(c, there.x, y),
-		          (const uint8_t *)pixels + (y - (int)w->y0) * (ptrdiff_t)pitch +
-		              (there.x - (int)w->x0) * (ptrdiff_t)image_pixel_size(p->image),
+	for (int row = there.y; row < there.y + (int)there.height; row++)
+		rows_load(c->value + canvas_index(c, there.x, row),
+		          (const uint8_t *)pixels + (row - y.first) * (ptrdiff_t)pitch +
+		              (there.x - x.first) * (ptrdiff_t)image_pixel_size(p->image),
 		          p->image->type, (size_t)there.width * c->bands);
-	/* As what is read: of the image's type. */
-	for (uint32_t b = 0; p->image->type == PIXEL_F32 && b < c->bands; b++)
-		border.border_pixel[b] = (float)border.border_pixel[b];
-	extend(&border, &there, c);
+	if (!padded)
+		load_outside(p,
+		             (const uint8_t *)pixels - y.first * (ptrdiff_t)pitch -
+		                 x.first * (ptrdiff_t)image_pixel_size(p->image),
+		             pitch);
 	return true;
 }
 
@@ -279,6 +317,7 @@ static enum error apply(struct progress *p, uint32_t i)
 	const bool open = p->chain->border == BORDER_WRAP || p->chain->border == BORDER_CROP;
 	const bool whole = p->image->type != PIXEL_F32;
 	const double max = whole ? p->scale.full : M_PI, min = whole ? 0 : -M_PI;
+	const struct geometry *g = &p->geometry;
 	struct region at = p->canvas.at, made;
 	struct operation op;
 	struct canvas out;
@@ -299,6 +338,16 @@ static enum error apply(struct progress *p, uint32_t i)
 	at.y += (int)op.radius_y;
 	at.width -= 2 * op.radius_x;
 	at.height -= 2 * op.radius_y;
+	if (op.kind == OPERATION_RESIZE) {
+		at = (struct region){(int)p->window.x0 - (int)g->after[0],
+		                     (int)p->window.y0 - (int)g->after[1],
+		                     p->window.width + 2 * g->after[0],
+		                     p->window.height + 2 * g->after[1]};
+		op.across = g->scale[0];
+		op.down = g->scale[1];
+		p->now.width = op.across.to;
+		p->now.height = op.down.to;
+	}
 	made = open ? at : inside(&at, p->image);
 	if (!canvas_init(&out, &at, p->image->bands) || !filter_bands(p, call, &op, &made, &out))
 		e = ERR_MEMORY;
@@ -357,7 +406,10 @@ static void mix_pixel(const struct progress *p, double weight, const double *ori
 static void blend(struct progress *p, const void *pixels, size_t pitch)
 {
 	const struct regions *regions = &p->chain->regions;
+	const struct region made = inside(&p->canvas.at, p->image);
 	struct canvas *c = &p->canvas;
+
+	leave_ycc(p);
 
 	for (size_t i = 0; regions->count && i < canvas_samples(c); i += c->bands) {
 		const uint32_t x = (uint32_t)(i / c->bands % c->at.width);
@@ -366,6 +418,8 @@ static void blend(struct progress *p, const void *pixels, size_t pitch)
 		                                     c->at.x + (int)x, c->at.y + (int)y);
 		double original[BANDS_MAX];
 
+		if (p->geometry.resizes && !is_inside(p->image, c->at.x + (int)x, c->at.y + (int)y))
+			continue; /* made again below */
 		for (uint32_t b = 0; b < c->bands; b++)
 			original[b] = image_get_sample((const uint8_t *)pixels + y * pitch,
 			                               x * c->bands + b, p->image->type);
@@ -376,6 +430,8 @@ static void blend(struct progress *p, const void *pixels, size_t pitch)
 		if (weight > 0 && weight < 1)
 			mix_pixel(p, weight, original, &c->value[i], &c->slack[i]);
 	}
+	if (regions->count && p->geometry.resizes && !p->geometry.wraps)
+		extend(p, &made, c);
 }
 
 /* padded: the halo lies around the window, also outside the image. */
@@ -383,22 +439,29 @@ static enum error run(const struct chain *chain, const struct image *image,
                       const struct window *window, const void *pixels, size_t pitch, bool padded,
                       struct reference *r)
 {
-	struct progress p = {.chain = chain, .image = image};
+	struct progress p = {.chain = chain, .now = *image, .window = *window};
+	const uint32_t resizing = chain_resizing(chain);
 	struct problem problem;
 	size_t count = 0;
 	enum error e = chain_border_pixel(chain, image, p.border_pixel, &problem);
 
 	*r = (struct reference){.window = *window};
-	p.scale.image = image;
+	p.image = p.scale.image = &p.now;
+	if (!e)
+		e = chain_geometry(chain, image, &p.geometry, &problem);
 	p.scale.full = pixel_type_rows[image->type].full_scale;
 	p.scale.whole = p.scale.integers = image->type != PIXEL_F32;
 	if (!e && !load(&p, window, pixels, pitch, padded))
 		e = ERR_MEMORY;
-	for (uint32_t i = 0; !e && i < chain->count; i++)
+	for (uint32_t i = 0; !e && i < chain->count; i++) {
+		if (i == resizing)
+			blend(&p, pixels, pitch);
 		e = apply(&p, i);
+	}
 	if (!e) {
 		leave_ycc(&p);
-		blend(&p, pixels, pitch);
+		if (!p.geometry.resizes)
+			blend(&p, pixels, pitch);
 		count = canvas_samples(&p.canvas);
 		r->bands = image->bands;
 		r->type = image->type;
@@ -424,6 +487,22 @@ enum error reference_window(const struct chain *chain, const struct image *image
 	return run(chain, image, window, pixels, pitch, true, r);
 }
 
+/* The pixel of a whole image at which a window's source begins, perhaps outside the image. */
+static const void *first_pixel(const struct chain *chain, const struct image *image,
+                               const struct window *window, const void *in)
+{
+	struct geometry g;
+	struct problem problem;
+
+	if (chain_geometry(chain, image, &g, &problem))
+		return in;
+	return (const uint8_t *)in +
+	       geometry_source(&g, 1, window->y0, window->height).first *
+	           (ptrdiff_t)image_row_size(image) +
+	       geometry_source(&g, 0, window->x0, window->width).first *
+	           (ptrdiff_t)image_pixel_size(image);
+}
+
 enum error reference_filter(const struct chain *chain, const struct image *image, const void *in,
                             struct reference *r)
 {
@@ -437,7 +516,7 @@ enum error reference_filter(const struct chain *chain, const struct image *image
 		return e;
 	chain_crops(chain, &window.x0, &window.y0);
 	return run(chain, image, &window,
-	           (const uint8_t *)in + window.y0 * pitch + window.x0 * image_pixel_size(image),
+	           first_pixel(chain, image, &window, in),
 	           pitch, false, r);
 }
 
@@ -481,14 +560,30 @@ static double call_cost(const struct filter_call *call, const struct image *imag
 	return costs[kind].sample + costs[kind].term * operation_terms(kind, radius_x, radius_y);
 }
 
+/* The cost of a sample of one pass of a resize, and of a term. */
+static const double RESIZE_COST = 20, RESIZE_TERM = 0.5;
+
 double reference_cost(const struct chain *chain, const struct image *image, uint32_t width,
                       uint32_t height)
 {
 	double cost = 0, w = width, h = height;
+	struct geometry g;
+	struct problem problem;
 
+	if (chain_geometry(chain, image, &g, &problem))
+		g.resizes = false;
 	for (uint32_t i = chain->count; i-- > 0;) {
 		uint32_t x, y;
 
+		if (g.resizes && chain->call[i].filter == FILTER_RESIZE) {
+			const double across = resizing_taps(&g.scale[0]), down = resizing_taps(&g.scale[1]);
+
+			cost += w * h * (RESIZE_COST + RESIZE_TERM * across);
+			w = w * g.scale[0].step + across;
+			cost += w * h * (RESIZE_COST + RESIZE_TERM * down);
+			h = h * g.scale[1].step + down;
+			continue;
+		}
 		filter_radius(&chain->call[i], &x, &y);
 		/* A separable filter also sums columns beside the window. */
 		cost += (w + 2.0 * x) * h * call_cost(&chain->call[i], image, x, y) * (i ? 2 : 1);
@@ -501,21 +596,33 @@ double reference_cost(const struct chain *chain, const struct image *image, uint
 void reference_piece(const struct chain *chain, const struct image *image, struct window *piece)
 {
 	enum { WIDTH = 256, HEIGHT = 64 };
+	struct geometry g;
+	struct problem problem;
 	uint32_t x, y;
 
 	chain_halo(chain, &x, &y);
 	/* Wide, because a separable filter also sums the columns beside a piece. */
 	*piece = (struct window){.width = MIN(image->width, MAX(6 * x, WIDTH)),
 	                         .height = MIN(image->height, MAX(2 * y, HEIGHT))};
+	if (chain_geometry(chain, image, &g, &problem) || !g.resizes)
+		return;
+	/* What is read is to be as large. */
+	piece->width = MIN(g.size[0], (uint32_t)(piece->width / fmax(1, g.scale[0].step)) + 1);
+	piece->height = MIN(g.size[1], (uint32_t)(piece->height / fmax(1, g.scale[1].step)) + 1);
 }
 
 double reference_cost_in_pieces(const struct chain *chain, const struct image *image)
 {
 	struct window piece;
+	uint32_t width = image->width, height = image->height;
+	struct problem problem;
 
 	reference_piece(chain, image, &piece);
+	if (chain_resizing(chain) < chain->count &&
+	    chain_output_size(chain, image, &width, &height, &problem))
+		return 0;
 	return reference_cost(chain, image, piece.width, piece.height) / piece.width /
-	       piece.height * image->width * image->height;
+	       piece.height * width * height;
 }
 
 /* ---- comparing ---- */

@@ -1,6 +1,7 @@
 /* Maps arenas, and cuts an image into tiles: all the arithmetic of slots, pitches and offsets. */
 #include "wire/tile.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,19 +55,57 @@ uint64_t row_pitch(uint64_t bytes)
 /* Sets the pitches of rows of the result's width. */
 static void tiling_set_width(struct tiling *t)
 {
-	uint64_t pixel = image_pixel_size(&t->image), row = t->width * pixel;
+	const uint64_t pixel = image_pixel_size(&t->image);
+	const struct extent read = geometry_source(&t->geometry, 0, t->x0, t->width);
+	const int64_t first = read.first, end = first + read.count, halo = t->halo_x;
 
-	t->margin = (uint32_t)(t->halo_x * pixel);
+	t->left = (uint32_t)MAX(halo - first, 0);
+	t->right = (uint32_t)MAX(end + halo - t->image.width, 0);
+	t->margin = (uint32_t)((t->left + first) * (int64_t)pixel);
 	t->start = (uint32_t)align_up(t->margin, ROW_ALIGNMENT) - t->margin;
-	t->in_pitch = (uint32_t)row_pitch(t->margin + row + t->margin);
-	t->out_pitch = (uint32_t)align_up(row, ROW_ALIGNMENT);
+	t->in_pitch = (uint32_t)row_pitch((t->left + t->image.width + t->right) * pixel);
+	t->out_pitch = (uint32_t)align_up(t->width * pixel, ROW_ALIGNMENT);
+}
+
+/* Returns the most rows, with halo, from which so many rows of the result are made. */
+static uint64_t rows_read(const struct tiling *t, uint64_t rows)
+{
+	const struct geometry *g = &t->geometry;
+	const uint64_t halo = 2 * (uint64_t)t->halo_y;
+	uint64_t read, all;
+
+	if (!g->resizes)
+		return rows + halo;
+	all = geometry_source(g, 1, 0, t->height).count;
+	read = (uint64_t)ceil((double)(rows + 2 * (uint64_t)g->after[1] - 1) * g->scale[1].step) +
+	       resizing_taps(&g->scale[1]) + 2;
+	return MIN(read, all) + halo;
+}
+
+/* Returns the rows of the result that can be made from so many rows, with halo. */
+static uint64_t rows_made(const struct tiling *t, uint64_t rows)
+{
+	const struct geometry *g = &t->geometry;
+	const uint64_t least = rows_read(t, 1);
+	double more;
+
+	if (rows < least)
+		return 0;
+	if (!g->resizes)
+		return rows - 2 * (uint64_t)t->halo_y;
+	if (rows >= rows_read(t, t->height)) /* any number of strips */
+		return (uint64_t)t->height * SLOTS_MAX;
+	more = floor((double)(rows - least) / g->scale[1].step);
+	while (more > 0 && rows_read(t, 1 + (uint64_t)more) > rows)
+		more--;
+	return 1 + (uint64_t)more;
 }
 
 static void tiling_set_rows(struct tiling *t, uint32_t rows)
 {
 	t->rows = rows;
 	t->in_plane =
-	    align_up(t->start + (uint64_t)t->in_pitch * (rows + 2 * t->halo_y), ROW_ALIGNMENT);
+	    align_up(t->start + (uint64_t)t->in_pitch * rows_read(t, rows), ROW_ALIGNMENT);
 	t->out_plane = (uint64_t)t->out_pitch * rows;
 	t->in_slot = t->in_plane * t->planes;
 	t->out_slot = t->out_plane * t->planes;
@@ -81,7 +120,7 @@ static uint64_t shared_plane(const struct tiling *t)
 static void tiling_share(struct tiling *t, uint32_t rows)
 {
 	tiling_set_rows(t, rows);
-	t->shared = true;
+	t->shared = t->joined = true;
 	t->in_plane = shared_plane(t);
 	t->in_slot = (uint64_t)t->in_pitch * rows;
 }
@@ -90,9 +129,8 @@ static void tiling_share(struct tiling *t, uint32_t rows)
 static uint64_t shared_rows(const struct tiling *t)
 {
 	const uint64_t plane = shared_plane(t);
-	const uint64_t halo = t->start + (uint64_t)t->in_pitch * 2 * t->halo_y;
 
-	return plane > halo ? (plane - halo) / t->in_pitch : 0;
+	return plane > t->start ? rows_made(t, (plane - t->start) / t->in_pitch) : 0;
 }
 
 static uint64_t slots_that_fit(const struct tiling *t)
@@ -112,9 +150,13 @@ static enum error tiling_set_image(struct tiling *t, const struct chain *chain,
 	                     .out_arena = t->out_arena,
 	                     .image = image_plane(image),
 	                     .planes = image_planes(image)};
-	e = chain_output_size(chain, image, &t->width, &t->height, problem);
-	chain_halo(chain, &t->halo_x, &t->halo_y);
-	chain_crops(chain, &t->x0, &t->y0);
+	e = chain_geometry(chain, image, &t->geometry, problem);
+	t->width = t->geometry.size[0];
+	t->height = t->geometry.size[1];
+	t->halo_x = t->geometry.halo[0];
+	t->halo_y = t->geometry.halo[1];
+	t->x0 = t->geometry.crop[0];
+	t->y0 = t->geometry.crop[1];
 	return e;
 }
 
@@ -154,6 +196,7 @@ static uint32_t largest_width(struct tiling t, uint32_t rows)
 
 	while (least_unfit - fits > 1) {
 		t.width = fits + (least_unfit - fits) / 2;
+		t.image.width = t.width + 2 * t.x0;
 		if (strips_fit(t, rows))
 			fits = t.width;
 		else
@@ -197,14 +240,16 @@ static double largest_sigma(struct tiling t, const struct chain *chain, const st
  * than halo. */
 static void tiling_set_strips(struct tiling *t, uint64_t samples_max)
 {
-	const uint64_t wanted = MIN(t->height, 2 * (uint64_t)t->halo_y);
+	const double shrinks = t->geometry.resizes ? fmax(1, t->geometry.scale[1].step) : 1;
+	const uint64_t halo = (uint64_t)ceil(t->halo_y / shrinks); /* rows of the result */
+	const uint64_t wanted = MIN(t->height, 2 * halo);
 	const uint64_t row = (uint64_t)t->width * t->image.bands;
 	uint64_t shared =
 	    MIN(shared_rows(t) / SLOTS_MIN, t->out_arena / t->planes / SLOTS_MIN / t->out_pitch);
 	uint64_t rows = MAX(t->height / TILES_WANTED, SAMPLES_WANTED / row);
 
 	rows = align_up(MAX(MIN(rows, samples_max / row), 1), 8);
-	rows = MAX(rows, (uint64_t)t->halo_y * 2 * HALO_SHARE);
+	rows = MAX(rows, halo * 2 * HALO_SHARE);
 	tiling_set_rows(t, (uint32_t)MIN(rows, t->height));
 	while (t->rows > 1 && slots_that_fit(t) < SLOTS_MIN)
 		tiling_set_rows(t, t->rows > 8 ? (t->rows - 1) / 8 * 8 : t->rows - 1);
@@ -223,7 +268,7 @@ static void set_columns(struct tiling *t, uint64_t samples_max)
 	uint64_t wanted = strip / MAX(samples_max, SAMPLES_WANTED) / COLUMN_SHARE;
 	uint64_t width;
 
-	wanted = MAX(MIN(wanted, SLOTS_MAX / SLOTS_MIN / t->planes), 1);
+	wanted = t->geometry.resizes ? 1 : MAX(MIN(wanted, SLOTS_MAX / SLOTS_MIN / t->planes), 1);
 	width = MAX(t->width / wanted, (uint64_t)t->halo_x * 2 * HALO_SHARE);
 	t->column_width = (uint32_t)MIN(align_up(MAX(width, 1), COLUMN_STEP), t->width);
 	t->columns = t->width / t->column_width;
@@ -252,6 +297,36 @@ bool tiling_begins_anew(const struct tiling *t, uint32_t strip)
 	       (t->shared && (begins_page || strip % t->in_places == 0));
 }
 
+/* The rows of the image, without halo, for a strip. */
+static struct extent strip_source(const struct tiling *t, uint32_t strip)
+{
+	const uint32_t first = strip % t->page_strips * t->rows;
+
+	return geometry_source(&t->geometry, 1, t->y0 + first, MIN(t->height - first, t->rows));
+}
+
+int64_t tiling_top(const struct tiling *t, uint32_t strip)
+{
+	return strip_source(t, strip).first - (int64_t)t->halo_y;
+}
+
+int64_t tiling_end(const struct tiling *t, uint32_t strip)
+{
+	const struct extent read = strip_source(t, strip);
+
+	return (int64_t)read.first + read.count + t->halo_y;
+}
+
+uint64_t tiling_in_place(const struct tiling *t, uint32_t strip)
+{
+	const uint32_t place = strip % t->in_places, in_page = strip % t->page_strips;
+
+	if (!t->joined)
+		return place * t->in_slot;
+	return (uint64_t)(tiling_top(t, strip) - tiling_top(t, strip - MIN(place, in_page))) *
+	       t->in_pitch;
+}
+
 uint32_t tiling_row_in_strip(const struct tiling *t, uint32_t row)
 {
 	return row % t->height % t->rows;
@@ -271,6 +346,16 @@ enum error tiling_init(struct tiling *t, const struct chain *chain, const struct
 	if (e)
 		return e;
 	least = least_rows(t, chain);
+	if (t->geometry.resizes && !strips_fit(*t, least)) {
+		tiling_set_width(t);
+		return problem_set(
+		    problem, ERR_DOES_NOT_FIT,
+		    "%" PRIu64 " rows of the image, of %u pixels (%u x %s) each, make %u of the "
+		    "result, and such rows must fit arena-size three times: expected a smaller "
+		    "image, or a result that is less smaller",
+		    rows_read(t, least), image->width, image->bands,
+		    pixel_type_rows[image->type].name, least);
+	}
 	if (!strips_fit(*t, least)) {
 		const double largest = largest_sigma(*t, chain, image);
 
@@ -309,7 +394,7 @@ void tiling_tile(const struct tiling *t, uint32_t i, struct tile *tile)
 	    .y0 = t->y0 + first,
 	    .width = (i + 1) % t->columns ? t->column_width : t->width - x,
 	    .height = t->height - first < t->rows ? t->height - first : t->rows,
-	    .in = strip % t->in_places * t->in_slot + plane * t->in_plane + t->start +
+	    .in = tiling_in_place(t, strip) + plane * t->in_plane + t->start +
 	          (uint64_t)t->halo_y * t->in_pitch + t->margin + before,
 	    .out = strip % t->out_places * t->out_slot + plane * t->out_plane + before,
 	    .in_pitch = t->in_pitch,
@@ -338,7 +423,7 @@ static uint64_t work_place(const struct tiling *t)
 
 bool tiling_spread(struct tiling *t, enum tile_form form)
 {
-	const uint64_t in_rows = t->height + 2 * (uint64_t)t->halo_y;
+	const uint64_t in_rows = rows_read(t, t->height);
 	const bool pixels_in = !(form & TILE_DECODE), pixels_out = !(form & TILE_ENCODE);
 
 	if ((pixels_in &&
@@ -347,7 +432,7 @@ bool tiling_spread(struct tiling *t, enum tile_form form)
 		return false;
 	if (pixels_in) {
 		t->in_places = t->strips;
-		t->in_slot = (uint64_t)t->in_pitch * t->rows;
+		t->joined = true;
 	}
 	if (pixels_out)
 		t->out_places = t->strips;
@@ -382,29 +467,33 @@ bool tile_valid(const struct tile *tile, const struct image *image, const struct
                 uint64_t in_arena, uint64_t out_arena)
 {
 	const uint64_t pixel = image_pixel_size(image), row = tile->width * pixel;
-	uint32_t x0, y0, halo_x, halo_y;
+	struct geometry g;
+	struct problem problem;
+	struct extent x, y;
+	uint64_t side;
 
-	if (tile->form >= TILE_FORMS || tile->width < 1 || tile->height < 1 ||
-	    tile->width > image->width || tile->height > image->height ||
-	    tile->x0 > image->width - tile->width || tile->y0 > image->height - tile->height)
+	if (chain_geometry(chain, image, &g, &problem) || tile->form >= TILE_FORMS ||
+	    tile->width < 1 || tile->height < 1 || tile->width > g.size[0] ||
+	    tile->height > g.size[1] || tile->x0 < g.crop[0] || tile->y0 < g.crop[1] ||
+	    tile->x0 - g.crop[0] > g.size[0] - tile->width ||
+	    tile->y0 - g.crop[1] > g.size[1] - tile->height)
 		return false;
 	/* A tile in another form than pixels is the whole of an image that a scan can have. */
-	chain_crops(chain, &x0, &y0);
 	if (tile->form != TILE_PIXELS &&
 	    (image->type != PIXEL_U8 || (image->bands != 1 && image->bands != 3) || image->alpha ||
-	     tile->index != 0 || tile->x0 != x0 || tile->y0 != y0 ||
-	     tile->width + UINT64_C(2) * x0 != image->width ||
-	     tile->height + UINT64_C(2) * y0 != image->height ||
-	     !bytes_inside(tile->work, JPEG_WORK_SIZE, in_arena)))
+	     g.resizes || tile->index != 0 || tile->width != g.size[0] ||
+	     tile->height != g.size[1] || !bytes_inside(tile->work, JPEG_WORK_SIZE, in_arena)))
 		return false;
-	chain_halo(chain, &halo_x, &halo_y);
+	x = geometry_source(&g, 0, tile->x0, tile->width);
+	y = geometry_source(&g, 1, tile->y0, tile->height);
+	side = g.halo[0] * pixel;
 	if (!tile->in_size != !(tile->form & TILE_DECODE) ||
 	    !tile->out_size != !(tile->form & TILE_ENCODE))
 		return false;
 	return (tile->form & TILE_DECODE
 	            ? bytes_inside(tile->in, tile->in_size, in_arena)
-	            : rows_inside(tile->in, halo_y, tile->height, halo_x * pixel,
-	                          row + 2 * halo_x * pixel, tile->in_pitch, in_arena)) &&
+	            : rows_inside(tile->in, g.halo[1], y.count, side, side + x.count * pixel + side,
+	                          tile->in_pitch, in_arena)) &&
 	       (tile->form & TILE_ENCODE
 	            ? bytes_inside(tile->out, tile->out_size, out_arena)
 	            : rows_inside(tile->out, 0, tile->height, 0, row, tile->out_pitch, out_arena));

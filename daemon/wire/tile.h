@@ -5,11 +5,12 @@
  *
  * A slot is an area of the codec worker's input arena together with one of its output arena. The
  * input area has the rows y0 - halo_y to y0 + height + halo_y, each with halo_x pixels before x0
- * and after x0 + width; the border rule fills in pixels outside the image. The output area has
- * `height` rows of `width` pixels. Both are as small as alignment allows, because on the way to a
- * GPU every byte between rows costs time. If windows are so tall that three such slots do not fit,
- * or would be hardly more than halo, input areas overlap: each begins `rows` rows below the one
- * before, so that every row exists once.
+ * and after x0 + width; the border rule fills in pixels outside the image. (If the chain resizes,
+ * geometry_source() tells the rows and pixels in place of y0, height and so on, and rows hold the
+ * whole width of the image.) The output area has `height` rows of `width` pixels. Both are as small
+ * as alignment allows, because on the way to a GPU every byte between rows costs time. If windows are so tall that three such slots do not fit,
+ * or would be hardly more than halo, input areas overlap: each begins below the one before by as
+ * many rows as in the image, so that every row exists once.
  *
  * A tile may also be a whole image whose input the device decodes, or whose result it encodes, or
  * both: that side is the scan of a JPEG, described by a struct jpeg_work in the input area. */
@@ -58,7 +59,7 @@ struct tile {
 	uint32_t arena;  /* number of the arena, as MSG_ARENA gave it */
 	uint32_t x0, y0; /* position of its result's first pixel in the filtered image, in pixels */
 	uint32_t width, height; /* its result's size in pixels */
-	uint64_t in;  /* bytes from the input arena's start to pixel (x0, y0), or to the scan */
+	uint64_t in;  /* bytes from the input arena's start to pixel (x0, y0) without the halo, or scan */
 	uint64_t out; /* bytes from the output arena's start to the result's first pixel or byte */
 	uint32_t in_pitch, out_pitch; /* bytes from row to row; 0 for scans */
 	uint32_t form;                /* enum tile_form */
@@ -75,6 +76,7 @@ struct tile {
  * in_places and output area i % out_places: as many as slots or, after tiling_spread(), strips. */
 struct tiling {
 	uint64_t in_arena, out_arena; /* bytes of the arenas */
+	struct geometry geometry;
 	struct image image;           /* one plane, if there are several */
 	uint32_t planes;
 	uint32_t halo_x, halo_y;
@@ -90,13 +92,15 @@ struct tiling {
 	uint32_t count;        /* number of tiles */
 	uint32_t slots;
 	uint32_t in_places, out_places;
-	uint32_t margin; /* bytes of halo at either side of a row; rows begin with one */
+	uint32_t left, right; /* pixels of an input row outside the image, at either end */
+	uint32_t margin; /* bytes from a row's start to the first pixel that is no halo */
 	uint32_t start;  /* bytes from a slot's start to its first row: pixels x0 are aligned */
 	uint32_t in_pitch, out_pitch;
 	uint64_t in_plane, out_plane; /* bytes of a plane of a slot, in each arena */
 	uint64_t in_slot, out_slot;   /* bytes from a slot to the next, of each arena */
 	/* input areas overlap; each plane has a part of the arena with all its areas */
 	bool shared;
+	bool joined; /* input areas lie as in the image: they overlap, or are those of a whole image */
 	bool apart; /* tiles of one page at a time are in work; set after tiling_set_pages() */
 };
 
@@ -115,6 +119,13 @@ void tiling_set_pages(struct tiling *tiling, uint32_t pages);
  * within the strip. */
 uint32_t tiling_strip(const struct tiling *tiling, uint32_t row);
 uint32_t tiling_row_in_strip(const struct tiling *tiling, uint32_t row);
+
+/* Return the first row of the image for a strip, above the result's first by the halo, and the end of
+ * its rows. */
+int64_t tiling_top(const struct tiling *tiling, uint32_t strip);
+int64_t tiling_end(const struct tiling *tiling, uint32_t strip);
+/* Bytes from the input arena's start to the area of a strip. */
+uint64_t tiling_in_place(const struct tiling *tiling, uint32_t strip);
 
 /* Returns true if all strips before this one must have been read when it is cut, because it begins
  * a page while pages are apart, or because input areas overlap and its own does not continue the

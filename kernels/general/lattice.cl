@@ -117,14 +117,6 @@ kernel void shrink_down(REGION_ARGUMENTS, constant float *spline, uint length, u
 			SHRINK_ROWS(min(x, span.y - width), 6, 1, width);
 }
 
-/* Returns the pixels, or points, of a row that a work-item makes. */
-FORCE_INLINE uint2 points_span(uint samples, uint bands, uint blocks)
-{
-	const uint i = get_global_id(0), all = samples / bands;
-
-	return (uint2)((uint)((ulong)all * i / blocks), (uint)((ulong)all * (i + 1) / blocks));
-}
-
 #ifdef __x86_64__
 /* Across, a CPU works on 16 samples whose pixels (or points) are neighbours only within a phase: so a
  * part of the row is split into its phases, or joined from them, by copying. */

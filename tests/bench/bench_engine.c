@@ -146,7 +146,8 @@ static void announce(struct stream *s)
 	task->job = s->job;
 	task->plan = s->plan;
 	task->units +=
-	    cost_of_area(s->plan->chain->chain, task->tile.width, task->tile.height) * image.bands;
+	    cost_of_area(s->plan->chain->chain, &image, task->tile.width, task->tile.height) *
+	    image.bands;
 	owner->task_ready(task);
 }
 

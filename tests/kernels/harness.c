@@ -277,6 +277,13 @@ enum error harness_run(struct harness *h, struct lane *lane, const struct plan *
 	return done->error || told ? done->error : ERR_INTERNAL;
 }
 
+/* Returns the columns, or rows (1), of the image for a tile, without the halo. */
+static struct extent read_of(const struct plan *plan, const struct tile *tile, int direction)
+{
+	return geometry_source(&plan->geometry, direction, direction ? tile->y0 : tile->x0,
+	                       direction ? tile->height : tile->width);
+}
+
 /* Makes a tile of rows [y0, y0 + height) of the result, behind a guard in both arenas. */
 static struct tile make_tile(const struct plan *plan, uint32_t first, uint32_t height)
 {
@@ -285,13 +292,14 @@ static struct tile make_tile(const struct plan *plan, uint32_t first, uint32_t h
 	    .index = first,
 	    .width = plan->width,
 	    .height = height,
-	    .in_pitch = (uint32_t)row_pitch(halo + plan->width * pixel + halo),
 	    .out_pitch = (uint32_t)row_pitch(plan->width * pixel),
 	    .out = GUARD,
 	};
 
 	chain_crops(&plan->chain, &tile.x0, &tile.y0);
 	tile.y0 += first;
+	tile.in_pitch =
+	    (uint32_t)row_pitch(halo + read_of(plan, &tile, 0).count * pixel + halo);
 	tile.in = GUARD + row_pitch(halo) + (uint64_t)plan->halo_y * tile.in_pitch;
 	return tile;
 }
@@ -317,7 +325,8 @@ void harness_pad(const struct plan *plan, const void *image, int x, int y, void 
 /* Returns bytes of the arenas that a tile takes, with its guards on both sides. */
 static uint64_t in_size(const struct plan *plan, const struct tile *tile)
 {
-	return (uint64_t)tile->in_pitch * (tile->height + 2 * plan->halo_y) + 2 * GUARD;
+	return (uint64_t)tile->in_pitch * (read_of(plan, tile, 1).count + 2 * plan->halo_y) +
+	       2 * GUARD;
 }
 
 static uint64_t out_size(const struct tile *tile)
@@ -330,15 +339,16 @@ static void fill_tile(struct harness *h, const struct plan *plan, const struct t
 {
 	size_t pixel = image_pixel_size(&plan->image);
 	char *arena = h->memory.in;
+	const struct extent across = read_of(plan, tile, 0), down = read_of(plan, tile, 1);
 	int rx = (int)plan->halo_x, ry = (int)plan->halo_y;
 	uint64_t before =
 	    GUARD + row_pitch(plan->halo_x * pixel) + (uint64_t)plan->halo_y * tile->in_pitch;
 
 	memset((char *)h->memory.out + tile->out - GUARD, POISON_OUT, out_size(tile));
 	memset(arena + tile->in - before, POISON_IN, in_size(plan, tile));
-	for (int y = -ry; y < (int)tile->height + ry; y++)
-		for (int x = -rx; x < (int)tile->width + rx; x++)
-			harness_pad(plan, image, (int)tile->x0 + x, (int)tile->y0 + y,
+	for (int y = -ry; y < (int)down.count + ry; y++)
+		for (int x = -rx; x < (int)across.count + rx; x++)
+			harness_pad(plan, image, across.first + x, down.first + y,
 			            arena + (int64_t)tile->in + (int64_t)y * tile->in_pitch +
 			                (int64_t)x * (int64_t)pixel);
 }
@@ -375,9 +385,11 @@ static void take_result(struct harness *h, const struct plan *plan, const struct
 		memcpy(out + (tile->index + y) * row, from + (size_t)y * tile->out_pitch, row);
 }
 
-/* Tells whether some step works on points: columns for tests are too narrow for that. */
+/* Tells whether some step works on points, or resizes: columns for tests are too narrow for that. */
 static bool on_lattice(const struct plan *plan)
 {
+	if (plan->geometry.resizes)
+		return true;
 	for (uint32_t i = 0; i < plan->list.count; i++)
 		if (plan->list.step[i].points.lattice.stride)
 			return true;

@@ -150,10 +150,10 @@ int main(int argc, char **argv)
 	sets_init();
 	harness_init(&h, 1 << 26);
 	variants_run(&h, false);
-	for (size_t i = 0; !options.only && i < sets_count; i++) {
+	for (size_t i = 0; i < sets_count; i++) {
 		struct tally tally = {0};
 
-		if (!is_left(&sets[i]))
+		if (options.only ? strcmp(options.only, sets[i].name) != 0 : !is_left(&sets[i]))
 			continue;
 		set_try(&h, &sets[i], 0, &tally);
 		test_end("%s (%u images)", sets[i].name, tally.trials);

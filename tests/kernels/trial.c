@@ -134,10 +134,12 @@ static void try_plan(struct harness *h, const struct trial *t, const struct plan
 {
 	struct reference wanted;
 	struct outcome outcome = {0};
-	void *got = g_malloc((size_t)image_size(&t->image));
+	void *got;
 
 	if (reference_filter(&plan->chain, &t->image, in, &wanted))
 		abort();
+	got = g_malloc((size_t)wanted.window.width * wanted.window.height *
+	               image_pixel_size(&t->image));
 	if (t->mode >= (int)LANE_MODES && bare_applies(plan))
 		outcome.guard_broken =
 		    !bare_filter(h, plan, t->mode == MODE_BARE_INSIDE, in, t->tile_rows, got);
@@ -199,14 +201,29 @@ static void gather(const struct trial *t, struct chain *chain)
 	}
 }
 
-static void parse_chain(struct chain *chain, const struct trial *t)
+/* Returns false if the chain is not for images of this size. */
+static bool parse_chain(struct chain *chain, const struct trial *t)
 {
+	struct chain *sized;
+	struct problem problem;
+
 	harness_parse(chain, t->group->chain);
+	if (chain_has_shares(chain)) {
+		if (chain_size_to(chain, t->image.width, t->image.height, &sized, &problem))
+			return false;
+		memcpy(chain, sized, chain_size(sized));
+		free(sized);
+	}
 	gather(t, chain);
 	chain->border = t->border;
-	chain->call[0].channels = t->channels;
+	if (chain_resizing(chain) < chain->count &&
+	    (t->border == BORDER_CROP || (t->border == BORDER_WRAP && chain->regions.count)))
+		chain->border = BORDER_REPLICATE;
+	if (chain->call[0].filter != FILTER_RESIZE)
+		chain->call[0].channels = t->channels;
 	if (t->variant == KERNEL_CURVE + 1) /* plans look up instead */
 		chain->variant = t->variant;
+	return true;
 }
 
 /* The device and the kernel that a plan is to use. */
@@ -270,8 +287,7 @@ bool trial_plan(struct harness *h, const struct trial *t, bool only_ask)
 	struct plan *plan;
 	bool applies;
 
-	parse_chain(&chain, t);
-	plan = make_plan(h, t, &chain, only_ask);
+	plan = parse_chain(&chain, t) ? make_plan(h, t, &chain, only_ask) : NULL;
 	applies = plan != NULL;
 	plan_free(&plan);
 	return applies;
@@ -283,7 +299,8 @@ bool trial_run(struct harness *h, const struct trial *t)
 	struct plan *plan;
 	void *in;
 
-	parse_chain(&chain, t);
+	if (!parse_chain(&chain, t))
+		return false;
 	if (t->image.type != PIXEL_F32 && random_below(2)) {
 		chain.border_values = 1;
 		chain.border_value[0] = random_below(256);
@@ -317,7 +334,8 @@ void *trial_make(struct harness *h, const struct trial *t, uint32_t variant, uin
 	void *in, *out = NULL;
 	uint32_t count;
 
-	parse_chain(&chain, t);
+	if (!parse_chain(&chain, t))
+		return NULL;
 	chain.variant = variant;
 	if (chain_output_size(&chain, &image, &image.width, &image.height, &problem))
 		return NULL;

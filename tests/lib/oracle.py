@@ -71,6 +71,9 @@ class Operation:
     circular = False
     approximation = 0.0  # promise for the method, as a share of the range
 
+    def sized(self, height, width):
+        """Is told the size of the image."""
+
 
 @dataclass
 class Linear(Operation):
@@ -242,6 +245,79 @@ class Pixelate(Operation):
         return means[:height, :width]
 
     magnified = correlate
+
+
+def sinc_window(lobes):
+    return lambda x: np.where(np.abs(x) < lobes, np.sinc(x) * np.sinc(x / lobes), 0)
+
+
+def cubic(b, c):
+    """Of Mitchell and Netravali."""
+    near = np.array([12 - 9 * b - 6 * c, -18 + 12 * b + 6 * c, 0, 6 - 2 * b]) / 6
+    far = np.array([-b - 6 * c, 6 * b + 30 * c, -12 * b - 48 * c, 8 * b + 24 * c]) / 6
+    return lambda x: np.select([np.abs(x) < 1, np.abs(x) < 2],
+                               [np.polyval(near, np.abs(x)), np.polyval(far, np.abs(x))], 0)
+
+
+KERNELS = {  # radius, and values
+    "lanczos3": (3, sinc_window(3)), "lanczos2": (2, sinc_window(2)), "mitchell": (2, cubic(1 / 3, 1 / 3)),
+    "catmullrom": (2, cubic(0, 0.5)), "triangle": (1, lambda x: np.maximum(1 - np.abs(x), 0)),
+    "box": (0.5, lambda x: (1e-7 - 0.5 < x) & (x <= 0.5 + 1e-7)), "nearest": (0, None)}
+GRAVITIES = {"center": (0.5, 0.5), "north": (0.5, 0), "northeast": (1, 0), "east": (1, 0.5), "southeast": (1, 1),
+             "south": (0.5, 1), "southwest": (0, 1), "west": (0, 0.5), "northwest": (0, 0)}
+
+
+@dataclass
+class Resize(Operation):
+    """A weighted mean of the samples around each of the new ones, by a kernel in each direction."""
+    width: float = None
+    height: float = None
+    fit: str = "inside"
+    gravity: str = "center"
+    enlarge: int = 0
+    kernel: str = "lanczos3"
+    smoothing = True
+
+    def sized(self, height, width):
+        sides = [given if isinstance(given, (int, type(None))) else max(1, int(np.floor(side * float(given[:-1]) / 100 + 0.5)))
+                 for given, side in ((self.height, height), (self.width, width))]
+        ratios = [given / side for given, side in zip(sides, (height, width)) if given]
+        scale = min(max(ratios) if self.fit == "cover" else min(ratios), np.inf if self.enlarge else 1)
+        scales = [scale, scale]
+        if self.fit == "fill":
+            scales = [min(given / side if given else 1, np.inf if self.enlarge else 1)
+                      for given, side in zip(sides, (height, width))]
+        self.matrices, self.radii = [], []
+        for side, given, part, at in zip((height, width), sides, scales, GRAVITIES[self.gravity][::-1]):
+            made = max(1, int(np.floor(side * part + 0.5)))
+            first, step = 0.0, side / made
+            if self.fit == "cover":
+                made = min(made, given)
+                first, step = max(0, side - made / scale) * at, 1 / scale
+                first = np.floor(first) if scale == 1 else first
+            self.add_matrix(side, made, first, step)
+        self.radius_y, self.radius_x = self.radii
+        self.gain = np.prod([np.abs(matrix).sum(1).max() for matrix in self.matrices])
+
+    def add_matrix(self, side, made, first, step):
+        """A row of weights for each new sample, of the padded samples."""
+        reach, values = KERNELS[self.kernel]
+        stretch = max(step, 1)
+        radius = int(np.ceil(reach * stretch)) + 1
+        centres = (first + (np.arange(made) + 0.5) * step)[:, None]
+        samples = np.arange(-radius, side + radius)[None]
+        if values:
+            weights = values((samples + 0.5 - centres) / stretch).astype(np.float64)
+        else:
+            weights = (samples == np.floor(centres + 1e-7)).astype(np.float64)
+        self.matrices.append(weights / weights.sum(1, keepdims=True))
+        self.radii.append(radius)
+
+    def correlate(self, padded):
+        return self.matrices[0] @ padded @ self.matrices[1].T
+
+    def magnified(self, error):
+        return np.abs(self.matrices[0]) @ error @ np.abs(self.matrices[1]).T
 
 
 @dataclass
@@ -459,7 +535,7 @@ OPERATIONS = {
     **{name: functools.partial(Morphology, name) for name in MORPHOLOGIES},
     "invert": lambda: Curve(lambda v: 1 - v, 1.0), "linear": linear, "levels": levels, "lut": lut,
     "gamma": lambda gamma=2.2: Curve(lambda v: np.maximum(v, 0) ** (1 / gamma), 10.0),
-    "grayscale": grayscale, "colormatrix": colormatrix, "pixelate": Pixelate}
+    "grayscale": grayscale, "colormatrix": colormatrix, "pixelate": Pixelate, "resize": Resize}
 
 
 # Filtering ----------------------------------------------------------------------------------------
@@ -490,6 +566,8 @@ def largest_around(padded, op):
 
 def float_error(padded, op, kind):
     """Returns the possible error of a sum in float32."""
+    if kind == "f32" and isinstance(op, Resize):
+        return F32_TOLERANCE * op.magnified(np.abs(padded))
     if kind == "f32":
         share = F32_TOLERANCE * max(1.0, op.gain) + 2 * op.approximation
         return share * largest_around(padded, op)
@@ -753,6 +831,7 @@ def filter_ycbcr(image, calls, border, constants, kind):
 def filter_channels(image, op, border, constants, alpha, kind, channels):
     """Applies one filter to the samples that `channels` names; alpha weighs all colours."""
     bands = image.value.shape[2]
+    op.sized(*image.value.shape[:2])
     assert np.isinf(image.period).all(), "a direction comes last in a chain"
     if channels in ("all", "color"):
         done = filter_once(image, op, border, constants, alpha, kind)

@@ -261,8 +261,9 @@ TEST(test_tile_size)
 
 static double cost(const char *filters, uint32_t width, uint32_t height)
 {
+	const struct image image = {.width = 1000, .height = 800, .bands = 3};
 	struct chain *chain = chain_of(filters);
-	const double units = cost_of_area(chain, width, height);
+	const double units = cost_of_area(chain, &image, width, height);
 
 	free(chain);
 	return units;

@@ -105,6 +105,53 @@ TEST(test_tiling)
 	}
 }
 
+/* Strips of a result of another size: what each needs of the image lies in its area; areas are apart,
+ * or the same row of the image lies at the same place for all. */
+static void check_resized(const struct chain *chain, const struct image *image, uint64_t arena)
+{
+	struct tiling t;
+	struct tile tile;
+
+	if (cut_image(&t, chain, image, arena)) {
+		assert_true(strstr(problem.detail, "ratio from") ||
+		            strstr(problem.detail, "fit arena-size"));
+		return;
+	}
+	assert_true(t.slots >= SLOTS_MIN || t.slots == t.strips);
+	assert_true(t.columns == 1);
+	for (uint32_t i = 0; i < t.count; i++) {
+		const int64_t top = tiling_top(&t, i), end = tiling_end(&t, i);
+
+		tiling_tile(&t, i, &tile);
+		assert_true(tile_valid(&tile, image, chain, arena, arena));
+		assert_true(tiling_in_place(&t, i) + t.start + (uint64_t)(end - top) * t.in_pitch <=
+		            arena);
+		if (!t.joined)
+			assert_true(t.start + (uint64_t)(end - top) * t.in_pitch <= t.in_slot);
+		else if (!tiling_begins_anew(&t, i))
+			assert_int_equal(tiling_in_place(&t, i) - tiling_in_place(&t, i - 1),
+			                 (top - tiling_top(&t, i - 1)) * t.in_pitch);
+	}
+}
+
+TEST(test_tiling_resized)
+{
+	static const char *const filters[] = {
+	    "resize=width=200", "resize=width=500:enlarge=1,box=size=9", "gaussian=sigma=20,resize=height=90",
+	    "resize=width=100:height=100:fit=cover:kernel=nearest,gaussian=sigma=30",
+	    "box=size=31,resize=height=1000:fit=fill:enlarge=1:kernel=box"};
+	static const uint32_t sides[] = {1, 2, 63, 500, 1000, 9000, 20000};
+
+	for (size_t i = 0; i < 5 * 7 * 7; i++) {
+		struct chain *chain = chain_of(filters[i % 5]);
+		const struct image image = {sides[i / 5 % 7], sides[i / 35], 3, (uint32_t)i % PIXEL_TYPES, 0};
+
+		for (uint64_t arena = 1 << 16; arena <= 1 << 26; arena <<= 5)
+			check_resized(chain, &image, arena);
+		free(chain);
+	}
+}
+
 /* The data that travels to a device and back is hardly more than the pixels and their halo. */
 TEST(test_tiling_dense)
 {

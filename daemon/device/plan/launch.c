@@ -117,8 +117,8 @@ static void set_view(struct arguments *a, const struct view *view, const struct 
 	          step->bands * pixel_type_rows[type].size);
 }
 
-/* Sets the step's position in the image: PLACE_ARGUMENTS in common.cl. The image is at least as
- * large as the tile: a step without a plan knows no image. */
+/* Sets the step's position in the image: PLACE_ARGUMENTS in common.cl. A step without a plan knows no
+ * image: it is the tile. */
 static void set_image_place(struct arguments *a, const struct step *step, const struct stack *stack)
 {
 	const struct tile *tile = a->tile;
@@ -132,13 +132,13 @@ static void set_image_place(struct arguments *a, const struct step *step, const 
 	set(a, sizeof *y0, &y0[0]);
 	set(a, sizeof *y0, &y0[1]);
 	set_u32(a, stack->distance);
-	set_u32(a, MAX(step->image_width, tile->x0 + tile->width));
-	set_u32(a, MAX(step->image_height, stack->y0[0] + stack->height));
+	set_u32(a, step->image_width ? step->image_width : tile->x0 + tile->width);
+	set_u32(a, step->image_height ? step->image_height : stack->y0[0] + stack->height);
 }
 
-/* Sets the source of a step that shrinks or grows, starting at the first pixel or point that it
+/* Sets the source of a step that changes the size, starting at the first pixel or point that it
  * reads. */
-static void set_source_of_points(struct arguments *a, const struct step *step)
+static void set_scaled_source(struct arguments *a, const struct step *step)
 {
 	const struct lattice *l = &step->points.lattice;
 	const struct tile *tile = a->tile;
@@ -146,10 +146,12 @@ static void set_source_of_points(struct arguments *a, const struct step *step)
 	int64_t x = -(int64_t)step->expand_x, y = -(int64_t)step->expand_y;
 
 	if (step->kernel == KERNEL_SHRINK_ACROSS)
-		x = (region_points(step, tile, false).first + x) * stride - half - tile->x0;
+		x = (region_points(step, tile, false).first + x) * stride - half -
+		    (int32_t)tile->x0;
 	else if (step->kernel == KERNEL_SHRINK_DOWN)
-		y = (region_points(step, tile, true).first + y) * stride - half - tile->y0;
-	else if (step->kernel == KERNEL_GROW_ACROSS)
+		y = (region_points(step, tile, true).first + y) * stride - half -
+		    (int32_t)tile->y0;
+	else if (step->kernel == KERNEL_GROW_ACROSS || step->kernel == KERNEL_RESIZE_ACROSS)
 		x = 0;
 	else
 		y = 0;
@@ -168,6 +170,8 @@ struct argument {
 		BLOCK_ROWS,
 		PHASE_ACROSS,
 		PHASE_DOWN,
+		FIRST_WEIGHTS, /* the place of the region's first pixel among the weights */
+		FIRST_SOURCE,  /* the place of the source's first pixel in the image */
 	} kind;
 	size_t place, size; /* a member's */
 };
@@ -202,6 +206,7 @@ static const struct argument *const of_operation[] = {
     [OPERATION_DOG] = LIST(WEIGHTS, VALUE(keep)),
     [OPERATION_EXTREME] = LIST(VALUE(radius_x), VALUE(element), VALUE(output), VALUE(keep)),
     [OPERATION_MORPHOLOGY] = NULL,
+    [OPERATION_RESIZE] = NULL,
     [OPERATION_PIXELATE] =
         LIST(VALUE(blocks.side), VALUE(blocks.lanes), VALUE(blocks.run), VALUE(keep)),
     [OPERATION_CURVE] = LIST(VALUE(curve.gain), VALUE(curve.bias), VALUE(curve.low),
@@ -237,6 +242,10 @@ static const struct argument *const of_kernel[KERNELS] = {
     [KERNEL_BLEND] = LIST(COUNTED(ORIGINAL), VALUE(weights), VALUE(shapes), VALUE(feather),
                           VALUE(invert), VALUE(alpha)),
     [KERNEL_SUBTRACT] = LIST(COUNTED(ORIGINAL), VALUE(reverse), VALUE(keep)),
+    [KERNEL_RESIZE_DOWN] = LIST(VALUE(weights), VALUE(resize.words), COUNTED(FIRST_WEIGHTS),
+                                COUNTED(FIRST_SOURCE)),
+    [KERNEL_RESIZE_ACROSS] = LIST(VALUE(weights), VALUE(resize.words), COUNTED(FIRST_WEIGHTS),
+                                  COUNTED(FIRST_SOURCE)),
     [KERNEL_SHRINK_DOWN] =
         LIST(VALUE(weights), COUNTED(SPLINE_LENGTH), VALUE(points.lattice.stride),
              VALUE(points.lattice.taps), COUNTED(BLOCK_ROWS)),
@@ -248,6 +257,33 @@ static const struct argument *const of_kernel[KERNELS] = {
     [KERNEL_GROW_ACROSS] = LIST(VALUE(weights), VALUE(points.lattice.stride),
                                 VALUE(points.lattice.taps), COUNTED(PHASE_ACROSS)),
 };
+
+/* The direction of a step of a resize, and the pixels of the result in the tile. */
+static struct extent resized(const struct step *step, const struct tile *tile, int *direction)
+{
+	*direction = step->kernel == KERNEL_RESIZE_DOWN;
+	return *direction ? (struct extent){(int32_t)tile->y0, tile->height}
+	                  : (struct extent){(int32_t)tile->x0, tile->width};
+}
+
+static uint32_t first_weights(const struct step *step, const struct tile *tile)
+{
+	int direction;
+	const struct extent result = resized(step, tile, &direction);
+
+	return (uint32_t)result.first + step->geometry->after[direction] -
+	       (direction ? step->expand_y : step->expand_x);
+}
+
+static uint32_t first_source(const struct step *step, const struct tile *tile)
+{
+	int direction;
+	const struct extent result = resized(step, tile, &direction);
+
+	return (uint32_t)geometry_source(step->geometry, direction, (uint32_t)result.first,
+	                                 result.count)
+	    .first;
+}
 
 static void set_listed(struct arguments *a, const struct step *step)
 {
@@ -269,6 +305,10 @@ static void set_listed(struct arguments *a, const struct step *step)
 			set_u32(a, 2 * step->points.lattice.half + 1);
 		else if (l->kind == BLOCK_ROWS)
 			set_u32(a, step->shape.y);
+		else if (l->kind == FIRST_WEIGHTS)
+			set_u32(a, first_weights(step, a->tile));
+		else if (l->kind == FIRST_SOURCE)
+			set_u32(a, first_source(step, a->tile));
 		else if (l->kind == PHASE_ACROSS)
 			set_u32(a, region_points(step, a->tile, false).phase);
 		else
@@ -276,11 +316,12 @@ static void set_listed(struct arguments *a, const struct step *step)
 	}
 }
 
-/* True for a step to or from a lattice. */
-static bool is_of_lattice(const struct step *step)
+/* True for a step to or from a lattice, or of a resize. */
+static bool is_scaled(const struct step *step)
 {
 	return step->kernel == KERNEL_SHRINK_DOWN || step->kernel == KERNEL_SHRINK_ACROSS ||
-	       step->kernel == KERNEL_GROW_DOWN || step->kernel == KERNEL_GROW_ACROSS;
+	       step->kernel == KERNEL_GROW_DOWN || step->kernel == KERNEL_GROW_ACROSS ||
+	       step->kernel == KERNEL_RESIZE_DOWN || step->kernel == KERNEL_RESIZE_ACROSS;
 }
 
 /* Rows of pixels in a buffer. */
@@ -461,7 +502,7 @@ static void set_region_view(struct arguments *a, const struct step *step, bool d
 
 bool launch_can_stack(const struct step *step)
 {
-	return !is_classic(step) && !is_of_lattice(step);
+	return !is_classic(step) && !is_scaled(step);
 }
 
 /* Sets all arguments of a step for the tile, or for a stack of that height (NULL: none). queue,
@@ -495,8 +536,8 @@ static void set_arguments(struct arguments *a, const struct step *step, const st
 			a->code = fill_source(step, src, &reach, device, queue, &images->source);
 		set(a, sizeof(cl_mem), src->image ? &src->image : &images->source);
 		set(a, sizeof origin, origin);
-	} else if (is_of_lattice(step)) {
-		set_source_of_points(a, step);
+	} else if (is_scaled(step)) {
+		set_scaled_source(a, step);
 	} else if (!in_place) {
 		set_region_view(a, step, false);
 	}
@@ -530,7 +571,8 @@ cl_int launch_step(const struct step *step, const struct device *device, const s
                    const struct stack *stack, cl_command_queue queue,
                    const struct view views[PLACES], cl_event *event)
 {
-	struct arguments a = {.kernel = step->function, .tile = tile, .views = views};
+	const struct tile own = step_tile(step, tile);
+	struct arguments a = {.kernel = step->function, .tile = &own, .views = views};
 	struct images images = {0};
 	struct region region;
 	struct launch whole = {*step, device, tile, views, {0}, {1, 1}};
@@ -564,7 +606,8 @@ cl_int launch_prepare(const struct step *step, cl_kernel kernel, const struct de
                       const struct tile *tile, const struct view views[PLACES], uint32_t threads,
                       struct launch *launch)
 {
-	struct arguments a = {.kernel = kernel, .tile = tile, .views = views};
+	const struct tile own = step_tile(step, tile);
+	struct arguments a = {.kernel = kernel, .tile = &own, .views = views};
 	struct region region;
 
 	*launch = (struct launch){*step, device, tile, views, {0}, {1, 1}};

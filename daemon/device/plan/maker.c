@@ -44,6 +44,8 @@ static cl_int launch_once(const struct maker *m, const struct recipe *recipe, cl
 	step.function = function;
 	step.expand_x = step.expand_y = 0;
 	step.points = (struct step_points){0};
+	step.stage = STAGE_RESULT; /* the plan may be gone */
+	step.image_width = step.image_height = 0;
 	if (!code)
 		dst = device_buffer(device, CL_MEM_READ_WRITE, region_pack(&step, &tile, &packed),
 		                    NULL, &code);

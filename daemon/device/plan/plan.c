@@ -17,6 +17,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #include "base/log.h"
 #include "device/plan/launch.h"
@@ -29,7 +30,8 @@
 struct builder {
 	struct programs *programs;
 	const struct chain *chain;
-	const struct image *image;
+	struct image now;          /* the image that the next filter gets: a resize changes its size */
+	const struct image *image; /* `now` */
 	variant_chooser *choose; /* NULL: the table's choice */
 	void *user;
 	struct plan *plan;
@@ -39,6 +41,7 @@ struct builder {
 	bool asked; /* a step uses the requested variant */
 	uint32_t expand_x, expand_y;
 	struct step_points points;
+	enum stage stage;
 	uint32_t width; /* width of the result, in pixels or points */
 };
 
@@ -67,6 +70,8 @@ static struct step begin_step(const struct builder *b, enum kernel kernel, enum 
 	    .expand_x = b->expand_x,
 	    .expand_y = b->expand_y,
 	    .points = b->points,
+	    .stage = b->stage,
+	    .geometry = &b->plan->geometry,
 	    .image_width = b->image->width,
 	    .image_height = b->image->height,
 	};
@@ -490,6 +495,50 @@ static enum error next_operation(const struct builder *b, const struct filter_ca
 	return e;
 }
 
+/* Adds a pass of a resize: down, then across. */
+static enum error add_resize_pass(struct builder *b, enum kernel kernel, int direction,
+                                  enum pixel_type program, enum pixel_type to)
+{
+	struct step step = begin_step(b, kernel, program, to);
+	const enum error e =
+	    weights_new_resize(programs_device(b->programs), &b->plan->geometry, direction,
+	                       &step.weights, &step.resize.words);
+
+	if (!e)
+		add_general(b, &step);
+	return e;
+}
+
+/* Adds a resize. From then on pixels are the result's. */
+static enum error add_resize(struct builder *b, bool alpha_weighted)
+{
+	const struct geometry *g = &b->plan->geometry;
+	const enum pixel_type type = b->type, across = alpha_weighted ? PIXEL_F32 : type;
+	struct step step;
+	enum error e;
+
+	b->asked |= b->chain->variant == VARIANT_GENERAL;
+	if (alpha_weighted) {
+		step = begin_step(b, KERNEL_PREMULTIPLY, type, PIXEL_F32);
+		step.alpha = true;
+		add_general(b, &step);
+	}
+	b->stage = STAGE_ROWS;
+	b->expand_y = g->after[1];
+	e = add_resize_pass(b, KERNEL_RESIZE_DOWN, 1, b->type, PIXEL_F32);
+	b->stage = STAGE_RESULT;
+	b->expand_x = g->after[0];
+	b->width = b->now.width = g->size[0];
+	b->now.height = g->size[1];
+	if (!e)
+		e = add_resize_pass(b, KERNEL_RESIZE_ACROSS, 0, across, across);
+	if (e || !alpha_weighted)
+		return e;
+	step = begin_last(b, KERNEL_UNPREMULTIPLY, b->at, type, 0);
+	add_general(b, &step);
+	return ERR_OK;
+}
+
 /* Adds the next filter of the chain, or as many filters as one step does: *count of the remaining
  * ones. Conversions before it cover the region that it reads. */
 static enum error add_call(struct builder *b, const struct filter_call *call, uint32_t *count)
@@ -526,7 +575,9 @@ static enum error add_call(struct builder *b, const struct filter_call *call, ui
 	                 (call->channels == CHANNELS_ALL || call->channels == CHANNELS_COLOR) &&
 	                 (op.smoothing || operation_compares(op.kind));
 	offset = op.offset + (op.signed_output ? pixel_type_rows[image->type].midpoint : 0);
-	if (operation_compares(op.kind)) {
+	if (op.kind == OPERATION_RESIZE) {
+		e = add_resize(b, alpha_weighted);
+	} else if (operation_compares(op.kind)) {
 		e = add_comparison(b, &op, keep, alpha_weighted);
 	} else if (op.kind == OPERATION_MORPHOLOGY) {
 		e = add_morphology(b, &op, keep);
@@ -542,6 +593,27 @@ static enum error add_call(struct builder *b, const struct filter_call *call, ui
 	return e;
 }
 
+/* Keeps the original pixels outside the regions; nothing overwrites them. */
+static enum error add_blend(struct builder *b)
+{
+	const struct chain *chain = b->chain;
+	struct step blend;
+	enum error e;
+
+	convert_to(b, false);
+	b->plan->bounded = b->plan->list.count;
+	blend = begin_last(b, KERNEL_BLEND, PLACE_IN, b->type, 0);
+	blend.shapes = chain->regions.count;
+	blend.feather = chain->regions.feather;
+	blend.invert = chain->regions.invert;
+	blend.alpha = b->image->alpha;
+	e = weights_new_shapes(programs_device(b->programs), chain_shapes(chain), blend.shapes,
+	                       &blend.weights);
+	if (!e)
+		add_general(b, &blend);
+	return e;
+}
+
 /* Fills in the steps of a plan that has its chain and image. */
 static enum error make_steps(struct builder *b)
 {
@@ -552,35 +624,29 @@ static enum error make_steps(struct builder *b)
 	struct problem problem;
 	enum error e = chain_border_pixel(chain, b->image, border, &problem);
 
-	chain_halo(chain, &plan->halo_x, &plan->halo_y);
+	plan->halo_x = plan->geometry.halo[0];
+	plan->halo_y = plan->geometry.halo[1];
 	b->expand_x = plan->halo_x;
 	b->expand_y = plan->halo_y;
-	if (!e && chain->border != BORDER_CROP && (plan->halo_x || plan->halo_y))
+	if (!e && chain->border != BORDER_CROP &&
+	    (plan->halo_x || plan->halo_y || plan->geometry.resizes))
 		plan->border = extend_step(b, border);
 	for (uint32_t i = 0, done; !e && i < chain->count; i += done) {
 		done = chain->count - i;
+		if (chain->regions.count && chain->call[i].filter == FILTER_RESIZE)
+			e = add_blend(b);
 		if (i && extend) {
 			struct step step = extend_step(b, border);
 
 			add_general(b, &step);
 		}
-		e = add_call(b, &chain->call[i], &done);
+		if (!e)
+			e = add_call(b, &chain->call[i], &done);
 	}
 	if (!e)
 		convert_to(b, false);
-	if (!e && chain->regions.count) {
-		/* Keeps the original pixels outside the regions; nothing overwrites them. */
-		struct step blend = begin_last(b, KERNEL_BLEND, PLACE_IN, b->type, 0);
-
-		blend.shapes = chain->regions.count;
-		blend.feather = chain->regions.feather;
-		blend.invert = chain->regions.invert;
-		blend.alpha = b->image->alpha;
-		e = weights_new_shapes(programs_device(b->programs), chain_shapes(chain),
-		                       blend.shapes, &blend.weights);
-		if (!e)
-			add_general(b, &blend);
-	}
+	if (!e && chain->regions.count && !plan->geometry.resizes)
+		e = add_blend(b);
 	if (!e && !b->asked && chain->variant != VARIANT_ANY)
 		e = ERR_BAD_PARAMETER;
 	if (e)
@@ -597,17 +663,20 @@ enum error plan_new(struct programs *programs, const struct chain *chain, const 
 {
 	struct builder b = {.programs = programs,
 	                    .chain = chain,
-	                    .image = image,
+	                    .now = *image,
 	                    .choose = choose,
 	                    .user = user,
 	                    .at = PLACE_IN,
 	                    .busy = PLACE_IN,
 	                    .type = image->type};
 	const size_t size = chain_size(chain);
+	struct geometry geometry;
 	struct problem problem;
-	uint32_t height;
-	enum error e = chain_output_size(chain, image, &b.width, &height, &problem);
+	enum error e = chain_geometry(chain, image, &geometry, &problem);
 
+	b.image = &b.now;
+	b.stage = geometry.resizes ? STAGE_SOURCE : STAGE_RESULT;
+	b.width = geometry_source(&geometry, 0, geometry.crop[0], geometry.size[0]).count;
 	*plan = NULL;
 	if (e)
 		return e;
@@ -615,7 +684,8 @@ enum error plan_new(struct programs *programs, const struct chain *chain, const 
 	if (!*plan)
 		return ERR_MEMORY;
 	(*plan)->image = *image;
-	(*plan)->width = b.width;
+	(*plan)->geometry = geometry;
+	(*plan)->width = geometry.size[0];
 	memcpy(&(*plan)->chain, chain, size);
 	(*plan)->border.kernel = KERNELS;
 	b.plan = *plan;
@@ -662,15 +732,27 @@ void plan_free(struct plan **plan)
 	*plan = NULL;
 }
 
+/* The part of an image in a tile that may reach outside it. */
+static struct area part_inside(const struct tile *tile, const struct step *step)
+{
+	const int64_t x = (int32_t)tile->x0, y = (int32_t)tile->y0;
+	const int64_t left = MAX(x, 0), right = MIN(x + tile->width, step->image_width);
+	const int64_t top = MAX(y, 0), bottom = MIN(y + tile->height, step->image_height);
+
+	return (struct area){(uint32_t)left, (uint32_t)top, (uint32_t)MAX(right - left, 0),
+	                     (uint32_t)MAX(bottom - top, 0)};
+}
+
 bool plan_step_needed(const struct plan *plan, const struct step *step, const struct tile *tile)
 {
-	const struct area area = {tile->x0, tile->y0, tile->width, tile->height};
+	const struct tile own = step_tile(step, tile);
+	const struct area area = part_inside(&own, step);
+	const bool bounded = step < plan->list.step + plan->bounded;
+	const int64_t x = (int32_t)own.x0, y = (int32_t)own.y0;
 
-	if (step->kernel != KERNEL_BLEND &&
-	    !regions_touch(&plan->chain.regions, chain_shapes(&plan->chain), &area))
+	if (bounded && !regions_touch(&plan->chain.regions, chain_shapes(&plan->chain), &area))
 		return false;
-	return step->kernel != KERNEL_EXTEND || step->expand_x > tile->x0 ||
-	       step->expand_y > tile->y0 ||
-	       step->expand_x > plan->image.width - tile->x0 - tile->width ||
-	       step->expand_y > plan->image.height - tile->y0 - tile->height;
+	return step->kernel != KERNEL_EXTEND || x < step->expand_x || y < step->expand_y ||
+	       x + own.width + step->expand_x > step->image_width ||
+	       y + own.height + step->expand_y > step->image_height;
 }

@@ -22,10 +22,12 @@ struct step_list {
 struct plan {
 	uint32_t client; /* the client for whom programs are compiled: see programs_for() */
 	struct image image;
-	uint32_t halo_x, halo_y;
-	uint32_t width; /* the whole result's */
+	struct geometry geometry;
+	uint32_t halo_x, halo_y; /* the geometry's */
+	uint32_t width;          /* the whole result's */
 	struct step_list list;
 	struct step border; /* makes the halo of a JPEG's pixels; kernel KERNELS: none needed */
+	uint32_t bounded;   /* first steps, whose results are needed in regions alone */
 	bool resolved;      /* every step of the list has its kernel */
 	bool stacks;        /* launch_can_stack() holds for all of them */
 	struct chain chain; /* may be longer than the struct */
@@ -45,6 +47,7 @@ enum program_state plan_resolve(struct plan *plan, struct programs *programs, en
 /* NULL is allowed. The pointer becomes NULL. */
 void plan_free(struct plan **plan);
 
-/* Returns true if this tile, of an image that fits the plan, needs the step: `extend` is needed
- * only at the image's edge, and outside regions only the step that keeps the original. */
+/* Returns true if this tile, of an image that fits the plan, needs the step, one of the list: `extend`
+ * is needed only at the image's edge, and outside regions no step before that which keeps the
+ * original. */
 bool plan_step_needed(const struct plan *plan, const struct step *step, const struct tile *tile);

@@ -168,6 +168,24 @@ enum error step_fill(const struct device *device, const struct work *work, struc
 	                   &step->weights);
 }
 
+struct tile step_tile(const struct step *step, const struct tile *tile)
+{
+	struct tile own = *tile;
+	struct extent of;
+
+	if (step->stage != STAGE_RESULT) {
+		of = geometry_source(step->geometry, 0, tile->x0, tile->width);
+		own.x0 = (uint32_t)of.first;
+		own.width = of.count;
+	}
+	if (step->stage == STAGE_SOURCE) {
+		of = geometry_source(step->geometry, 1, tile->y0, tile->height);
+		own.y0 = (uint32_t)of.first;
+		own.height = of.count;
+	}
+	return own;
+}
+
 struct lattice_span region_points(const struct step *step, const struct tile *tile, bool down)
 {
 	const uint32_t grow = down ? step->points.grow_y : step->points.grow_x;
@@ -191,8 +209,9 @@ bool region_is_transposed(const struct step *step, bool dst)
 	return step->kernel == KERNEL_SEP_TWO_PASS && step->pass == !dst;
 }
 
-uint64_t region_pack(const struct step *step, const struct tile *tile, struct view *view)
+uint64_t region_pack(const struct step *step, const struct tile *result, struct view *view)
 {
+	const struct tile own = step_tile(step, result), *tile = &own;
 	const uint64_t align = ROW_ALIGNMENT - 1,
 	               pixel = step->bands * pixel_type_rows[step->dst_type].size;
 	const uint64_t width = region_side(step, tile, false), rows = region_side(step, tile, true);
@@ -237,8 +256,20 @@ static uint64_t points_read(const struct step *step, const struct tile *tile)
 	return (columns + 2 * step->radius_x) * (rows + 2 * step->radius_y);
 }
 
-uint64_t region_bytes(const struct step *step, const struct tile *tile)
+/* Returns the number of pixels that a step of a resize reads. */
+static uint64_t resized_read(const struct step *step, const struct tile *tile)
 {
+	const bool down = step->kernel == KERNEL_RESIZE_DOWN;
+	const uint64_t beside = region_side(step, tile, !down);
+
+	return beside * (down ? geometry_source(step->geometry, 1, tile->y0, tile->height)
+	                      : geometry_source(step->geometry, 0, tile->x0, tile->width))
+	                    .count;
+}
+
+uint64_t region_bytes(const struct step *step, const struct tile *result)
+{
+	const struct tile own = step_tile(step, result), *tile = &own;
 	uint64_t x = step->expand_x, y = step->expand_y;
 	uint64_t read = expanded_pixels(tile, x + step->radius_x, y + step->radius_y);
 	uint64_t written = (uint64_t)region_side(step, tile, false) * region_side(step, tile, true),
@@ -250,6 +281,8 @@ uint64_t region_bytes(const struct step *step, const struct tile *tile)
 	}
 	if (step->points.lattice.stride)
 		read = points_read(step, tile);
+	else if (step->resize.words)
+		read = resized_read(step, tile);
 	bytes = read * pixel_type_rows[step->src_type].size +
 	        written * pixel_type_rows[step->dst_type].size;
 	if (step->kernel == KERNEL_UNSHARP || step->kernel == KERNEL_SUBTRACT ||

@@ -17,6 +17,10 @@ struct step_points {
 	bool across, down;
 };
 
+/* The pixels in which a step's region is measured: those of the result; of the image before a resize;
+ * or columns of the image in rows of the result. */
+enum stage { STAGE_RESULT, STAGE_SOURCE, STAGE_ROWS };
+
 /* The launches of a kernel on a serial device, for the pool: the number that run; the largest side
  * of a grid, in groups of this shape, that has finished; `alone`: one runs that may make a form;
  * the pool's turn when the last one ended. */
@@ -90,6 +94,11 @@ struct step {
 		float pixel[BANDS_MAX];
 	} border; /* extend */
 	struct step_points points;
+	enum stage stage;
+	const struct geometry *geometry; /* the plan's */
+	struct {
+		uint32_t words; /* of each pixel's weights */
+	} resize;
 	uint32_t pass; /* sep_two_pass: 0 writes a transposed result, 1 reads it */
 	/* The pixels that a classic kernel may read, relative to the region's first pixel,
 	 * inclusive. NULL: the region expanded by the radius. */
@@ -132,6 +141,11 @@ void step_retain_kernel(const struct step *step);
 /* Retains everything that a step holds. step_release() releases it and empties the step. */
 void step_retain(const struct step *step);
 void step_release(struct step *step);
+
+/* Returns the tile in the pixels of the step's stage: x0 and y0 may be negative as an int32_t. The
+ * functions of regions below take such a tile; region_pack(), region_bytes(), and those of plan.h and
+ * launch.h, take the result's. */
+struct tile step_tile(const struct step *step, const struct tile *tile);
 
 /* Returns the points of the columns, or rows (down), of the tile's result expanded by grow_x and
  * grow_y. */

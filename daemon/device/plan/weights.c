@@ -3,6 +3,7 @@
 #include <CL/cl_half.h>
 #include <math.h>
 #include <stdlib.h>
+#include <sys/param.h>
 
 #include "base/log.h"
 #include "device/plan/half_error.h"
@@ -146,6 +147,38 @@ enum error weights_new_lattice(const struct device *device, const struct lattice
 	for (size_t i = 0; i < COUNT; i++)
 		data[i] = (float)numbers[i];
 	return store(device, data, grow ? COUNT : 2 * (size_t)lattice->half + 1, buffer);
+}
+
+enum error weights_new_resize(const struct device *device, const struct geometry *g, int direction,
+                              cl_mem *buffer, uint32_t *words)
+{
+	const struct resizing *r = &g->scale[direction];
+	const uint32_t taps = resizing_taps(r), after = g->after[direction];
+	const size_t pixels = r->to + 2 * (size_t)after;
+	double *weight = calloc(taps, sizeof *weight);
+	union {
+		uint32_t word;
+		float number;
+	} *data = calloc(pixels, (taps + 2) * sizeof *data), *at = data;
+	enum error e = ERR_MEMORY;
+
+	*words = taps + 2;
+	for (size_t i = 0; weight && data && i < pixels; i++, at += *words) {
+		const int32_t pixel = (int32_t)i - (int32_t)after, last = (int32_t)r->to - 1;
+		/* What a border rule makes again need only be readable. */
+		const int32_t like = g->wraps ? pixel : MIN(MAX(pixel, 0), last);
+		const struct extent from = resizing_weights(r, like, weight);
+
+		at[0].word = (uint32_t)from.first;
+		at[1].word = from.count;
+		for (uint32_t k = 0; k < from.count; k++)
+			at[2 + k].number = (float)weight[k];
+	}
+	if (weight && data)
+		e = store(device, data, pixels * *words, buffer);
+	free(weight);
+	free(data);
+	return e;
 }
 
 enum error weights_new_tables(const struct device *device, const struct operation *op,

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #include "base/log.h"
 #include "base/loop.h"
@@ -100,12 +101,16 @@ static bool reckon(struct codec *c, const struct message_image *m)
 	const struct chain *chain = job->chain->chain;
 	const bool was_heavy = job_is_heavy(job);
 	const uint32_t pages = job_pages_read(job, m->pages);
-	const double units = cost_of_area(chain, m->image.width, m->image.height) * m->image.bands;
 	const uint64_t now = loop_now(), deadline = job->terms.deadline;
 	const double left = deadline > now ? (double)(deadline - now) : 0;
 	struct problem problem;
-	double ns, cost;
+	uint32_t width = m->image.width, height = m->image.height;
+	double ns, cost, units;
 
+	if (chain_resizing(chain) < chain->count &&
+	    chain_output_size(chain, &m->image, &width, &height, &problem))
+		width = height = 1; /* a codec worker would have refused it */
+	units = cost_of_area(chain, &m->image, width, height) * m->image.bands;
 	/* The worker computes the pixels a second time, or alone. */
 	job->verify_units = job->options.verify || chain->variant == VARIANT_REFERENCE
 	                        ? reference_cost_in_pieces(chain, &m->image) * pages
@@ -136,18 +141,21 @@ static enum jpeg_reason jpeg_left(const struct job *job)
 /* Checks a worker's MSG_IMAGE, from which the costs are computed that other jobs wait for. */
 static bool image_fits(const struct job *job, const struct message_image *m)
 {
-	const uint64_t pages = job_pages_read(job, m->pages),
-	               known = chain_pages(job->chain->chain);
+	const struct chain *chain = job->chain->chain;
+	const uint64_t pages = job_pages_read(job, m->pages), known = chain_pages(chain);
+	const uint64_t most = chain_resizing(chain) < chain->count
+	                          ? job->options.pixels_max / MAX(pages, 1)
+	                          : image_pixels(&m->whole);
 
 	return m->pages && m->input_format < FORMATS && m->jpeg[JPEG_DECODE] < JPEG_REASONS &&
 	       m->jpeg[JPEG_ENCODE] < JPEG_REASONS && image_valid(&m->whole) &&
 	       image_valid(&m->image) && image_valid(&m->answer) &&
 	       pages <= job->options.pixels_max / image_pixels(&m->whole) &&
 	       image_pixels(&m->image) <= image_pixels(&m->whole) &&
-	       image_pixels(&m->answer) <= image_pixels(&m->whole) &&
+	       image_pixels(&m->answer) <= most &&
 	       (!job->gather || image_planes(&m->image) == 1) && m->tiles &&
 	       (known == 1 || (known == pages && m->tiles % pages == 0)) &&
-	       m->tiles <= image_pixels(&m->image) * image_planes(&m->image) * pages &&
+	       m->tiles <= most * image_planes(&m->image) * pages &&
 	       m->late <= 1 && (!m->late || m->tiles == 1);
 }
 
@@ -240,6 +248,7 @@ static bool accept_image(struct codec *c, const struct message_image *m)
 	if (!choose_plan(c, 0))
 		return false;
 	c->run.answer_late = m->late;
+	c->run.answer_pixels = image_pixels(&m->answer);
 	choose_jpeg(c, m);
 	if (job->finished)
 		return true;
@@ -320,7 +329,7 @@ static bool codec_run_tile(struct codec *c, const struct tile *tile, uint64_t de
 	task->plan = c->plan;
 	task->prefer = prefer;
 	task->devices = devices;
-	task->units = cost_of_area(job->chain->chain, tile->width, tile->height) *
+	task->units = cost_of_area(job->chain->chain, &job->image, tile->width, tile->height) *
 	              image_plane(&job->image).bands;
 	if (tile->form)
 		task->units += cost_of_jpeg(&job->image, job->jpeg_form);
@@ -490,7 +499,8 @@ static double time_max(const struct codec *c)
 	double max = decode_ns + decode_pixel_ns * pixels;
 
 	if (c->run.next_tile || job->verify_units > 0)
-		max += encode_ns + encode_pixel_ns * pixels;
+		max += encode_ns +
+		       encode_pixel_ns * fmax(pixels, (double)c->run.answer_pixels * pages);
 	max +=
 	    unit_ns * (job->verify_units + (double)c->run.next_tile * (double)config->verify_taps);
 	return SANITIZER ? 20 * max : max;

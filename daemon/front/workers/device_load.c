@@ -31,16 +31,28 @@ double cost_per_sample(const struct chain *chain)
 	return cost;
 }
 
-double cost_of_area(const struct chain *chain, uint32_t width, uint32_t height)
+double cost_of_area(const struct chain *chain, const struct image *image, uint32_t width,
+                    uint32_t height)
 {
 	double across = width, down = height, work = 0;
+	struct geometry g;
+	struct problem problem;
 
+	if (chain_geometry(chain, image, &g, &problem))
+		g.resizes = false; /* a codec worker would have refused it */
 	for (uint32_t i = chain->count; i-- > 0;) {
 		const struct filter_call *call = &chain->call[i];
 		bool all_read = filter_lattice(call).stride; /* works on every pixel it reads */
 		double cost = call_cost(call), made = across * down;
 		uint32_t x, y;
 
+		if (g.resizes && call->filter == FILTER_RESIZE) {
+			work += made * resizing_taps(&g.scale[0]);
+			across *= g.scale[0].step;
+			work += across * down * resizing_taps(&g.scale[1]);
+			down *= g.scale[1].step;
+			continue;
+		}
 		filter_radius(call, &x, &y);
 		across += 2.0 * x;
 		down += 2.0 * y;

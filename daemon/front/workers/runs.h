@@ -19,6 +19,7 @@ struct codec_run {
 	uint64_t jpeg_devices;
 	bool jpeg_out;
 	bool answer_late; /* MSG_ANSWER goes with the result of the only tile */
+	uint64_t answer_pixels; /* of each page */
 	/* Maximum size of an answer that a device encodes, and that is opened when its size is
 	 * known; else 0. */
 	uint64_t answer_max;

@@ -65,19 +65,21 @@ static double sample(const struct image *image, int x, int y, int band)
 	return image->type == PIXEL_F32 ? value / 255.0 : floor(value / 255.0 * full);
 }
 
-/* Writes the image with its edge repeated into the halo; at: the image's first pixel. */
-static void fill(const struct image *image, int halo_x, int halo_y, uint8_t *at, uint64_t pitch)
+/* Writes these columns and rows of the image, with its edge repeated outside it. */
+static void fill(const struct image *image, struct extent across, struct extent down, uint8_t *to,
+                 uint64_t pitch)
 {
 	const int width = (int)image->width, height = (int)image->height;
-	size_t pixel = image_pixel_size(image);
+	const size_t bands = image->bands;
 
-	for (int y = -halo_y; y < height + halo_y; y++)
-		for (int x = -halo_x; x < width + halo_x; x++)
-			for (int b = 0; b < (int)image->bands; b++)
-				image_put_sample(at + y * (int64_t)pitch + x * (int64_t)pixel,
-				                 (size_t)b, image->type,
-				                 sample(image, CLAMP(x, 0, width - 1),
-				                        CLAMP(y, 0, height - 1), b));
+	for (int y = 0; y < (int)down.count; y++, to += pitch)
+		for (size_t i = 0; i < across.count * bands; i++) {
+			const int x = across.first + (int)(i / bands), b = (int)(i % bands);
+
+			image_put_sample(to, i, image->type,
+			                 sample(image, CLAMP(x, 0, width - 1),
+			                        CLAMP(down.first + y, 0, height - 1), b));
+		}
 }
 
 /* Adds a test of this chain in its own area of the arena. ERR_DOES_NOT_FIT if the area is too
@@ -87,6 +89,8 @@ static enum error add_test(struct self_test *t, const struct chain *chain,
 {
 	struct test *test = &t->test[t->count];
 	uint64_t area = (uint64_t)t->count * AREA;
+	const struct geometry *g;
+	struct extent read[2];
 	struct tiling tiling;
 	struct problem problem;
 	uint8_t *pixels;
@@ -104,7 +108,8 @@ static enum error add_test(struct self_test *t, const struct chain *chain,
 	pixels = malloc((size_t)image_size(image));
 	if (!pixels)
 		return ERR_MEMORY;
-	fill(image, 0, 0, pixels, image_row_size(image));
+	fill(image, (struct extent){0, image->width}, (struct extent){0, image->height}, pixels,
+	     image_row_size(image));
 	e = reference_filter(chain, image, pixels, &test->expected);
 	free(pixels);
 	if (e)
@@ -113,7 +118,17 @@ static enum error add_test(struct self_test *t, const struct chain *chain,
 		reference_fini(&test->expected);
 		return ERR_IO;
 	}
-	fill(image, (int)tiling.halo_x, (int)tiling.halo_y, (uint8_t *)t->memory.in + test->tile.in,
+	g = &tiling.geometry;
+	for (int i = 0; i < 2; i++) {
+		const struct extent source =
+		    geometry_source(g, i, g->crop[i], i ? test->tile.height : test->tile.width);
+
+		read[i] = (struct extent){source.first - (int32_t)g->halo[i],
+		                          source.count + 2 * g->halo[i]};
+	}
+	fill(image, read[0], read[1],
+	     (uint8_t *)t->memory.in + test->tile.in - g->halo[1] * (uint64_t)test->tile.in_pitch -
+	         g->halo[0] * image_pixel_size(image),
 	     test->tile.in_pitch);
 	t->count++;
 	return ERR_OK;
