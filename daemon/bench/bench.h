@@ -95,8 +95,10 @@ enum form {
 struct case_pixels {
 	const struct session *session;
 	const struct bench_case *c;
-	struct area source, target; /* in the image */
+	struct area source, target; /* in the image; a resize's target: the result */
 	struct image part;          /* the source ROI as an image */
+	struct geometry geometry;   /* of the chain for that part */
+	struct image result;        /* the part filtered */
 	struct image area;          /* the target in memory, with guards around it */
 	struct padding padding;     /* for FORM_PADDED; the Sobel study's value if none is given */
 	char *tile;                 /* FORM_TILE, on the host, once it is made */
@@ -112,6 +114,9 @@ void case_pixels_init(struct case_pixels *pixels, const struct session *session,
  * make images. */
 bool case_pixels_make(struct case_pixels *pixels, enum form form);
 void case_pixels_fini(struct case_pixels *pixels);
+
+/* The first pixel of FORM_TILE, on the host, from which a window of the result is made. */
+const char *case_first(const struct case_pixels *pixels, const struct window *window);
 
 /* The target of a form, of that pair. */
 const struct view *case_target(const struct case_pixels *pixels, enum form form, uint32_t pair);
@@ -142,8 +147,8 @@ struct measured {
 	uint32_t threads;   /* on the processor; 0: on the device */
 	uint32_t runs;      /* timed runs; on the processor: on a part */
 	struct times times; /* for the whole ROI */
-	double gb_per_s;    /* the ROI's bytes, read once and written once */
-	double share_of_copy; /* ratio to the bandwidth of a device copy in the same rounds */
+	double gb_per_s;    /* the ROI's bytes and the result's, each once */
+	double share_of_copy; /* time of a device copy of the ROI in the same rounds / median */
 	uint64_t verified;    /* samples compared with the reference */
 	uint64_t mismatches;
 	uint64_t outside; /* bytes outside the target ROI that were written */
@@ -157,18 +162,18 @@ struct bench_result {
 	uint32_t count;
 	struct times copy;
 	double copy_gb_per_s;
-	struct image image; /* the source ROI's, and so that of `pixels` */
-	void *pixels;       /* packed, only for --output; the caller's to free */
-	const char *best;   /* the variant that made them; NULL: none */
+	struct image source, image; /* the source ROI's; the result's, and so that of `pixels` */
+	void *pixels;               /* packed, only for --output; the caller's to free */
+	const char *best;           /* the variant that made them; NULL: none */
 	double best_ms;
 };
 
 /* True if everything that was compared is right. */
 bool measured_is_right(const struct measured *measured);
 
-/* Sets the image, and the time of a copy of as many bytes from the times of its runs. */
-void result_begin(struct bench_result *result, const struct image *image, double *copy_ms,
-                  uint32_t runs, uint32_t warmup);
+/* Sets the images, and the time of a copy of the source from the times of its runs. */
+void result_begin(struct bench_result *result, const struct image *source,
+                  const struct image *image, double *copy_ms, uint32_t runs, uint32_t warmup);
 /* Adds the row of a variant, with its speed. The faster of two rows of a variant stays. */
 void result_add(struct bench_result *result, const struct measured *measured);
 

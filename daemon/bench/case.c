@@ -5,6 +5,7 @@
 #include <err.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #include "border.h"
 
@@ -71,33 +72,52 @@ static void make_padded(struct case_pixels *p, enum form form)
 	const size_t image_row = image_row_size(&p->c->image);
 	const int width = (int)p->source.width, height = (int)p->source.height;
 	const uint64_t pixel = image_pixel_size(&p->c->image), align = is_tile ? ROW_ALIGNMENT : 1;
+	struct extent x = {0, p->part.width}, y = {0, p->part.height};
 	struct padding padding = p->padding;
 	struct view view = {0};
 	uint64_t lead, row, size;
 	const char *from;
 	char *bytes, *to;
 
-	if (is_tile)
-		chain_halo(&p->c->chain, &padding.x, &padding.y);
+	if (is_tile) {
+		padding = (struct padding){p->geometry.halo[0], p->geometry.halo[1]};
+		x = geometry_source(&p->geometry, 0, 0, p->result.width);
+		y = geometry_source(&p->geometry, 1, 0, p->result.height);
+	}
 	lead = (padding.x * pixel + align - 1) / align * align;
-	row = lead + (p->source.width + padding.x) * pixel;
+	row = lead + (x.count + padding.x) * pixel;
 	view.pitch = (uint32_t)(is_tile ? row_pitch(row) : row);
 	view.origin = lead + (uint64_t)padding.y * view.pitch;
-	size = view.pitch * (p->source.height + 2 * (uint64_t)padding.y);
+	size = view.pitch * (y.count + 2 * (uint64_t)padding.y);
 	bytes = bench_alloc(size);
 	from = (const char *)p->c->pixels + p->source.y * image_row + p->source.x * pixel;
 	to = bytes + view.origin;
-	for (int y = -(int)padding.y; y < height + (int)padding.y; y++)
-		for (int x = -(int)padding.x; x < width + (int)padding.x; x++)
-			memcpy(to + y * (ptrdiff_t)view.pitch + x * (ptrdiff_t)pixel,
-			       from + (size_t)border_map(y, height, BORDER_REPLICATE) * image_row +
-			           (size_t)border_map(x, width, BORDER_REPLICATE) * pixel,
+	for (int i = -(int)padding.y; i < (int)(y.count + padding.y); i++)
+		for (int k = -(int)padding.x; k < (int)(x.count + padding.x); k++)
+			memcpy(to + i * (ptrdiff_t)view.pitch + k * (ptrdiff_t)pixel,
+			       from +
+			           (size_t)border_map(y.first + i, height, BORDER_REPLICATE) *
+			               image_row +
+			           (size_t)border_map(x.first + k, width, BORDER_REPLICATE) * pixel,
 			       pixel);
 	make_buffers(p, bytes, size, view, p->source_view[form]);
 	if (is_tile)
 		p->tile = bytes;
 	else
 		free(bytes);
+}
+
+const char *case_first(const struct case_pixels *p, const struct window *w)
+{
+	const struct view *tile = &p->source_view[FORM_TILE][0];
+	const struct geometry *g = &p->geometry;
+	const int x = geometry_source(g, 0, w->x0, w->width).first -
+	              geometry_source(g, 0, 0, p->result.width).first;
+	const int y = geometry_source(g, 1, w->y0, w->height).first -
+	              geometry_source(g, 1, 0, p->result.height).first;
+
+	return p->tile + tile->origin + (size_t)y * tile->pitch +
+	       (size_t)x * image_pixel_size(&p->part);
 }
 
 bool case_pixels_make(struct case_pixels *p, enum form form)
@@ -150,7 +170,8 @@ void case_pixels_init(struct case_pixels *p, const struct session *s, const stru
 {
 	const struct bench_options *options = s->options;
 	const size_t pixel = image_pixel_size(&c->image);
-	uint64_t pitch = row_pitch(image_row_size(&c->image));
+	struct problem problem;
+	uint64_t pitch;
 
 	*p = (struct case_pixels){.session = s, .c = c};
 	p->padding = options->padding_given ? options->padding : (struct padding){16, 1};
@@ -163,14 +184,26 @@ void case_pixels_init(struct case_pixels *p, const struct session *s, const stru
 	p->part = c->image;
 	p->part.width = p->source.width;
 	p->part.height = p->source.height;
+	if (chain_geometry(&c->chain, &p->part, &p->geometry, &problem))
+		errx(2, "%s", problem.detail);
+	p->result = p->part;
+	p->result.width = p->geometry.size[0];
+	p->result.height = p->geometry.size[1];
+	p->area = c->image;
+	if (p->geometry.resizes) {
+		if (options->source_roi.width)
+			errx(2, "--source-roi and --target-roi: not with a resize");
+		p->target = (struct area){0, 0, p->result.width, p->result.height};
+		p->area = p->result;
+	}
 	/* The target: rows as long as the image's or a little longer, with guards above and
-	 * below. */
+	 * below. A copy of the source fits in. */
+	pitch = row_pitch(image_row_size(&p->area));
 	while (pitch % pixel) /* if there are three bands */
 		pitch += ROW_ALIGNMENT;
-	p->area = c->image;
 	p->area.width = (uint32_t)(pitch / pixel);
 	p->area.height += 2 * GUARD_ROWS;
-	p->target_size = pitch * p->area.height;
+	p->target_size = MAX(pitch * p->area.height, image_size(&p->part));
 	case_pixels_make(p, FORM_TILE);
 }
 

@@ -269,7 +269,8 @@ void jpeg_measure(const struct session *session, const struct bench_case *c,
 	run_all(b);
 	check_decode(b, &sides[JPEG_DECODE]);
 	check_encode(b, &sides[JPEG_ENCODE]);
-	result_begin(result, image, b->ms + (size_t)ROWS * b->runs_max, b->runs, options->warmup);
+	result_begin(result, image, image, b->ms + (size_t)ROWS * b->runs_max, b->runs,
+	             options->warmup);
 	for (const struct row *row = b->row; row < b->row + b->rows; row++) {
 		struct measured m = sides[row->side];
 

@@ -173,9 +173,24 @@ static json_t *device_json(const struct session *s)
 
 /* ---- cases ---- */
 
+/* Replaces percentages in a case's chain by pixels. */
+static enum error size_chain(struct bench_case *c, const struct area *roi, struct problem *problem)
+{
+	const bool whole = !roi->width;
+	struct chain *sized;
+	enum error e = chain_size_to(&c->chain, whole ? c->image.width : roi->width,
+	                             whole ? c->image.height : roi->height, &sized, problem);
+
+	if (e)
+		return e;
+	memcpy(&c->chain, sized, chain_size(sized));
+	free(sized);
+	return ERR_OK;
+}
+
 /* Parses a filter or chain, or several with & between, "luma=CHAIN" and "chroma=CHAIN" among them.
  */
-static void parse_filter(const char *text, struct bench_case *c)
+static void parse_filter(const struct session *s, const char *text, struct bench_case *c)
 {
 	struct problem problem = {.detail = "expected a filter"};
 	char *copy = strdup(text), *rest = copy, *part;
@@ -194,6 +209,8 @@ static void parse_filter(const char *text, struct bench_case *c)
 	}
 	if (!e)
 		e = chain_check(&c->chain, &problem);
+	if (!e && chain_has_shares(&c->chain))
+		e = size_chain(c, &s->options->source_roi, &problem);
 	free(copy);
 	if (e)
 		errx(2, "--filter '%s': %s", text, problem.detail);
@@ -244,7 +261,7 @@ static void run_case(struct session *s, const char *name, const char *chain, str
 	if (is_jpeg(chain)) {
 		jpeg_measure(s, c, &result);
 	} else {
-		parse_filter(chain, c);
+		parse_filter(s, chain, c);
 		measure_case(s, c, &result);
 	}
 	s->copy = result.copy_gb_per_s;

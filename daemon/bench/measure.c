@@ -264,7 +264,7 @@ static void verify(struct bench *b, struct runner *r, struct measured *m,
 {
 	const struct case_pixels *p = &b->pixels;
 	const struct view *view = case_target(p, r->form, b->turn % PAIRS);
-	const size_t row = image_row_size(&p->part);
+	const size_t row = image_row_size(&p->result);
 	const size_t zero[3] = {0, 0, 0}, sides[3] = {p->area.width, p->area.height, 1};
 	cl_command_queue queue = b->session->queue;
 	char *target = bench_alloc(p->target_size);
@@ -291,8 +291,8 @@ static void verify(struct bench *b, struct runner *r, struct measured *m,
 		const char *from = target + case_target(p, FORM_TILE, 0)->origin;
 
 		if (!result->pixels)
-			result->pixels = bench_alloc(image_size(&p->part));
-		for (size_t y = 0; y < p->part.height; y++)
+			result->pixels = bench_alloc(image_size(&p->result));
+		for (size_t y = 0; y < p->result.height; y++)
 			memcpy((char *)result->pixels + y * row,
 			       from + y * case_target(p, FORM_TILE, 0)->pitch, row);
 		result->best = m->variant;
@@ -337,8 +337,8 @@ static void measure_reference(const struct bench *b, struct bench_result *result
 {
 	const struct case_pixels *p = &b->pixels;
 	const struct view *tile = &p->source_view[FORM_TILE][0];
-	const struct window w = {.width = MIN(p->part.width, REFERENCE_SIDE),
-	                         .height = MIN(p->part.height, REFERENCE_SIDE)};
+	const struct window w = {.width = MIN(p->result.width, REFERENCE_SIDE),
+	                         .height = MIN(p->result.height, REFERENCE_SIDE)};
 	struct measured m = {.variant = "reference",
 	                     .origin = "processor",
 	                     .form = "memory",
@@ -349,10 +349,10 @@ static void measure_reference(const struct bench *b, struct bench_result *result
 
 	if (!bench_options_want(b->session->options, m.variant))
 		return;
-	bench_must(reference_window(&b->pixels.c->chain, &p->part, &w, p->tile + tile->origin,
+	bench_must(reference_window(&b->pixels.c->chain, &p->part, &w, case_first(p, &w),
 	                            tile->pitch, &reference));
-	m.times.median = m.times.mean =
-	    (times_now() - begun) * p->part.width * p->part.height / ((double)w.width * w.height);
+	m.times.median = m.times.mean = (times_now() - begun) * p->result.width * p->result.height /
+	                                ((double)w.width * w.height);
 	m.verified = (uint64_t)w.width * w.height * p->part.bands;
 	reference_fini(&reference);
 	result_add(result, &m);
@@ -390,7 +390,7 @@ void measure_case(const struct session *session, const struct bench_case *c,
 	b->runs_max = options->iterations + options->warmup;
 	b->copy_ms = bench_alloc(2 * b->runs_max * sizeof *b->copy_ms);
 	case_pixels_init(&b->pixels, session, c);
-	b->tile = (struct tile){.width = b->pixels.part.width, .height = b->pixels.part.height};
+	b->tile = (struct tile){.width = b->pixels.result.width, .height = b->pixels.result.height};
 	for (enum kernel k = 0; k < KERNELS; k++)
 		for (uint32_t i = 0; i < SHAPES_MAX; i++)
 			if (kernel_row(k)->operations &&
@@ -408,7 +408,8 @@ void measure_case(const struct session *session, const struct bench_case *c,
 	}
 	for (uint32_t i = 0; i < 2 * b->runs_max; i++)
 		run_round(b, i < b->runs_max);
-	result_begin(result, &b->pixels.part, b->copy_ms, b->runs_max, options->warmup);
+	result_begin(result, &b->pixels.part, &b->pixels.result, b->copy_ms, b->runs_max,
+	             options->warmup);
 	for (uint32_t i = 0; i < b->count; i++) {
 		finish_runner(b, &b->runner[i], result);
 		plan_free(&b->runner[i].plan);

@@ -40,12 +40,11 @@ void check_window(const struct case_pixels *p, const struct window *w, const cha
                   size_t pitch, struct measured *m)
 {
 	const struct view *tile = &p->source_view[FORM_TILE][0];
-	const char *source = p->tile + tile->origin + (size_t)w->y0 * tile->pitch +
-	                     w->x0 * image_pixel_size(&p->part);
 	struct difference difference = {0};
 	struct reference reference;
 
-	bench_must(reference_window(&p->c->chain, &p->part, w, source, tile->pitch, &reference));
+	bench_must(
+	    reference_window(&p->c->chain, &p->part, w, case_first(p, w), tile->pitch, &reference));
 	difference_add(&difference, &reference, from, pitch);
 	reference_fini(&reference);
 	m->verified += difference.samples;
@@ -67,7 +66,7 @@ void check_target(const struct case_pixels *p, bool all, const char *target, str
 {
 	const size_t pixel = image_pixel_size(&p->area), pitch = p->area.width * pixel;
 	const char *first = target + case_target(p, FORM_TILE, 0)->origin, *free = target;
-	const uint32_t width = p->part.width, height = p->part.height;
+	const uint32_t width = p->result.width, height = p->result.height;
 	const uint32_t across = MIN(width, WINDOW_SIDE), down = MIN(height, WINDOW_SIDE);
 
 	for (uint32_t i = 0; all ? i * BAND_ROWS < height : i < WINDOWS; i++) {
@@ -98,20 +97,21 @@ bool measured_is_right(const struct measured *m)
 	return !m->mismatches && !m->outside;
 }
 
-/* GB/s of reading and writing an image in this time. */
-static double speed(const struct image *image, double ms)
+/* GB/s of reading an image and writing another in this time. */
+static double speed(const struct image *in, const struct image *out, double ms)
 {
-	return 2.0 * (double)image_size(image) / ms * 1e-6;
+	return (double)(image_size(in) + image_size(out)) / ms * 1e-6;
 }
 
-void result_begin(struct bench_result *result, const struct image *image, double *copy_ms,
-                  uint32_t runs, uint32_t warmup)
+void result_begin(struct bench_result *result, const struct image *source,
+                  const struct image *image, double *copy_ms, uint32_t runs, uint32_t warmup)
 {
 	uint32_t copies;
 
+	result->source = *source;
 	result->image = *image;
 	result->copy = times_of_runs(copy_ms, runs, warmup, &copies);
-	result->copy_gb_per_s = speed(image, result->copy.median);
+	result->copy_gb_per_s = speed(source, source, result->copy.median);
 }
 
 void result_add(struct bench_result *result, const struct measured *m)
@@ -128,8 +128,8 @@ void result_add(struct bench_result *result, const struct measured *m)
 	         (!measured_is_right(slot) || slot->times.median <= m->times.median))
 		return;
 	*slot = *m;
-	slot->gb_per_s = speed(&result->image, m->times.median);
-	slot->share_of_copy = slot->gb_per_s / result->copy_gb_per_s;
+	slot->gb_per_s = speed(&result->source, &result->image, m->times.median);
+	slot->share_of_copy = result->copy.median / m->times.median;
 }
 
 struct times times_of_runs(double *ms, uint32_t runs, uint32_t warmup, uint32_t *timed)

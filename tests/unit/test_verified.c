@@ -7,7 +7,8 @@
 static bool run_of_tile(struct verified_tiles *tiles, struct job *job, unsigned device,
                         enum kernel kernel)
 {
-	struct task task = {.job = job, .device = device, .tile = {.index = 5}};
+	struct task task = {
+	    .job = job, .device = device, .tile = {.index = 5, .width = 25, .height = 1}};
 	struct message_tile_done done = {.launches = 1, .launch = {{.kernel = kernel}}};
 
 	verified_expect(tiles, &task, &done);
