@@ -43,6 +43,11 @@
 #define BILATERAL_TABLE_DISTANCE 191
 #define BILATERAL_TABLE_WORDS    (32 * (2 * BILATERAL_TABLE_DISTANCE + 1))
 
+/* resize_ring: samples of the source that a group reads across, and weights of its pixels. */
+#define RESIZE_RING_SAMPLES(group_x) (4 * (group_x))
+#define RESIZE_RING_WEIGHTS          6144
+#define RESIZE_RING_WORDS(group_x)   (RESIZE_RING_WEIGHTS + 3 * RESIZE_RING_SAMPLES(group_x))
+
 /* The published kernels, of fixed groups: floats. */
 #define CONV_LOCAL_FLOATS                    (4 * 10 * 6)
 #define SEP_ONE_PASS_FLOATS(reach, radius_y) ((16 + 2 * (radius_y)) * (16 + 2 * (reach)))

@@ -324,7 +324,8 @@ void tuner_choose(void *tuner, const struct work *work, enum kernel *kernel, str
 	const struct device *device = programs_device(t->programs);
 	const struct message_choice kind = kind_of(work, device), *choice = find_choice(t, &kind);
 
-	if (!choice)
+	/* A resize has one kernel for all ratios, and no trial without a plan. */
+	if (!choice && work->operation->kind != OPERATION_RESIZE)
 		note_work(t, work, &kind);
 	if (choice &&
 	    variant_applies(choice->candidate[choice->chosen].kernel, work, device, false)) {

@@ -88,6 +88,8 @@ static struct region find_region(const struct step *step, const struct device *d
 		region.blocks =
 		    howmany(blocks_in(step, region.width, step->image_width), step->blocks.run) *
 		    step->blocks.lanes;
+	else if (step->resize.out)
+		region.blocks = howmany(region.width, step->resize.out) * step->shape.group_x;
 	else if (needs(step, VARIANT_PIXELS))
 		region.blocks = howmany(region.width, block);
 	else if (kernel_row(step->kernel)->origin == KERNEL_GENERAL)
@@ -117,8 +119,8 @@ static void set_view(struct arguments *a, const struct view *view, const struct 
 	          step->bands * pixel_type_rows[type].size);
 }
 
-/* Sets the step's position in the image: PLACE_ARGUMENTS in common.cl. A step without a plan knows no
- * image: it is the tile. */
+/* Sets the step's position in the image: PLACE_ARGUMENTS in common.cl. A step without a plan knows
+ * no image: it is the tile. */
 static void set_image_place(struct arguments *a, const struct step *step, const struct stack *stack)
 {
 	const struct tile *tile = a->tile;
@@ -149,10 +151,11 @@ static void set_scaled_source(struct arguments *a, const struct step *step)
 		x = (region_points(step, tile, false).first + x) * stride - half -
 		    (int32_t)tile->x0;
 	else if (step->kernel == KERNEL_SHRINK_DOWN)
-		y = (region_points(step, tile, true).first + y) * stride - half -
-		    (int32_t)tile->y0;
+		y = (region_points(step, tile, true).first + y) * stride - half - (int32_t)tile->y0;
 	else if (step->kernel == KERNEL_GROW_ACROSS || step->kernel == KERNEL_RESIZE_ACROSS)
 		x = 0;
+	else if (step->resize.out)
+		x = y = 0;
 	else
 		y = 0;
 	set_place(a, &a->views[step->src], x, y,
@@ -170,8 +173,11 @@ struct argument {
 		BLOCK_ROWS,
 		PHASE_ACROSS,
 		PHASE_DOWN,
-		FIRST_WEIGHTS, /* the place of the region's first pixel among the weights */
-		FIRST_SOURCE,  /* the place of the source's first pixel in the image */
+		ENTRY_ACROSS, /* the place of the region's first pixel among those that have weights
+		               */
+		ENTRY_DOWN,
+		SOURCE_ACROSS, /* the place of the source's first pixel in the image */
+		SOURCE_DOWN,
 	} kind;
 	size_t place, size; /* a member's */
 };
@@ -242,10 +248,12 @@ static const struct argument *const of_kernel[KERNELS] = {
     [KERNEL_BLEND] = LIST(COUNTED(ORIGINAL), VALUE(weights), VALUE(shapes), VALUE(feather),
                           VALUE(invert), VALUE(alpha)),
     [KERNEL_SUBTRACT] = LIST(COUNTED(ORIGINAL), VALUE(reverse), VALUE(keep)),
-    [KERNEL_RESIZE_DOWN] = LIST(VALUE(weights), VALUE(resize.words), COUNTED(FIRST_WEIGHTS),
-                                COUNTED(FIRST_SOURCE)),
-    [KERNEL_RESIZE_ACROSS] = LIST(VALUE(weights), VALUE(resize.words), COUNTED(FIRST_WEIGHTS),
-                                  COUNTED(FIRST_SOURCE)),
+    [KERNEL_RESIZE_DOWN] =
+        LIST(VALUE(weights), VALUE(resize.words), COUNTED(ENTRY_DOWN), COUNTED(SOURCE_DOWN)),
+    [KERNEL_RESIZE_ACROSS] =
+        LIST(VALUE(weights), VALUE(resize.words), COUNTED(ENTRY_ACROSS), COUNTED(SOURCE_ACROSS)),
+    [KERNEL_RESIZE_RING] = LIST(VALUE(weights), VALUE(resize), COUNTED(ENTRY_ACROSS),
+                                COUNTED(SOURCE_ACROSS), COUNTED(ENTRY_DOWN), COUNTED(SOURCE_DOWN)),
     [KERNEL_SHRINK_DOWN] =
         LIST(VALUE(weights), COUNTED(SPLINE_LENGTH), VALUE(points.lattice.stride),
              VALUE(points.lattice.taps), COUNTED(BLOCK_ROWS)),
@@ -258,30 +266,25 @@ static const struct argument *const of_kernel[KERNELS] = {
                                 VALUE(points.lattice.taps), COUNTED(PHASE_ACROSS)),
 };
 
-/* The direction of a step of a resize, and the pixels of the result in the tile. */
-static struct extent resized(const struct step *step, const struct tile *tile, int *direction)
+/* The pixels of the result in the tile, in a direction. */
+static struct extent made_in(const struct tile *tile, int direction)
 {
-	*direction = step->kernel == KERNEL_RESIZE_DOWN;
-	return *direction ? (struct extent){(int32_t)tile->y0, tile->height}
-	                  : (struct extent){(int32_t)tile->x0, tile->width};
+	return direction ? (struct extent){(int32_t)tile->y0, tile->height}
+	                 : (struct extent){(int32_t)tile->x0, tile->width};
 }
 
-static uint32_t first_weights(const struct step *step, const struct tile *tile)
+static uint32_t first_entry(const struct step *step, const struct tile *tile, int direction)
 {
-	int direction;
-	const struct extent result = resized(step, tile, &direction);
-
-	return (uint32_t)result.first + step->geometry->after[direction] -
+	return (uint32_t)made_in(tile, direction).first + step->geometry->after[direction] -
 	       (direction ? step->expand_y : step->expand_x);
 }
 
-static uint32_t first_source(const struct step *step, const struct tile *tile)
+static uint32_t first_source(const struct step *step, const struct tile *tile, int direction)
 {
-	int direction;
-	const struct extent result = resized(step, tile, &direction);
+	const struct extent made = made_in(tile, direction);
 
-	return (uint32_t)geometry_source(step->geometry, direction, (uint32_t)result.first,
-	                                 result.count)
+	return (uint32_t)geometry_source(step->geometry, direction, (uint32_t)made.first,
+	                                 made.count)
 	    .first;
 }
 
@@ -305,10 +308,10 @@ static void set_listed(struct arguments *a, const struct step *step)
 			set_u32(a, 2 * step->points.lattice.half + 1);
 		else if (l->kind == BLOCK_ROWS)
 			set_u32(a, step->shape.y);
-		else if (l->kind == FIRST_WEIGHTS)
-			set_u32(a, first_weights(step, a->tile));
-		else if (l->kind == FIRST_SOURCE)
-			set_u32(a, first_source(step, a->tile));
+		else if (l->kind == ENTRY_ACROSS || l->kind == ENTRY_DOWN)
+			set_u32(a, first_entry(step, a->tile, l->kind == ENTRY_DOWN));
+		else if (l->kind == SOURCE_ACROSS || l->kind == SOURCE_DOWN)
+			set_u32(a, first_source(step, a->tile, l->kind == SOURCE_DOWN));
 		else if (l->kind == PHASE_ACROSS)
 			set_u32(a, region_points(step, a->tile, false).phase);
 		else
@@ -321,7 +324,7 @@ static bool is_scaled(const struct step *step)
 {
 	return step->kernel == KERNEL_SHRINK_DOWN || step->kernel == KERNEL_SHRINK_ACROSS ||
 	       step->kernel == KERNEL_GROW_DOWN || step->kernel == KERNEL_GROW_ACROSS ||
-	       step->kernel == KERNEL_RESIZE_DOWN || step->kernel == KERNEL_RESIZE_ACROSS;
+	       step->resize.words;
 }
 
 /* Rows of pixels in a buffer. */

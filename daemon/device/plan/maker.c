@@ -96,7 +96,8 @@ bool maker_make(const struct maker *m, const struct recipe *recipe, enum way way
 				code = make_kernel(product, k);
 	} else {
 		code = make_kernel(product, kernel);
-		if (!code && !m->source->device->in_test)
+		/* A resize's source depends on its plan, which may be gone. */
+		if (!code && !m->source->device->in_test && !recipe->like.resize.words)
 			code = launch_once(m, recipe, product->function[kernel]);
 	}
 	if (!code)

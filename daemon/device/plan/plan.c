@@ -30,9 +30,9 @@
 struct builder {
 	struct programs *programs;
 	const struct chain *chain;
-	struct image now;          /* the image that the next filter gets: a resize changes its size */
+	struct image now; /* the image that the next filter gets: a resize changes its size */
 	const struct image *image; /* `now` */
-	variant_chooser *choose; /* NULL: the table's choice */
+	variant_chooser *choose;   /* NULL: the table's choice */
 	void *user;
 	struct plan *plan;
 	enum place at, busy;
@@ -500,23 +500,59 @@ static enum error add_resize_pass(struct builder *b, enum kernel kernel, int dir
                                   enum pixel_type program, enum pixel_type to)
 {
 	struct step step = begin_step(b, kernel, program, to);
-	const enum error e =
-	    weights_new_resize(programs_device(b->programs), &b->plan->geometry, direction,
-	                       &step.weights, &step.resize.words);
+	const enum error e = weights_new_resize(programs_device(b->programs), &b->plan->geometry,
+	                                        direction, &step.weights, &step.resize.words);
 
 	if (!e)
 		add_general(b, &step);
 	return e;
 }
 
+/* Makes the pixels of the next steps the result's. */
+static void begin_result(struct builder *b)
+{
+	const struct geometry *g = &b->plan->geometry;
+
+	b->stage = STAGE_RESULT;
+	b->expand_x = g->after[0];
+	b->expand_y = g->after[1];
+	b->width = b->now.width = g->size[0];
+	b->now.height = g->size[1];
+}
+
+/* Adds both passes of a resize in one step, if there is a kernel for that. */
+static enum error add_resize_at_once(struct builder *b, struct operation *op)
+{
+	const struct geometry *g = &b->plan->geometry;
+	const struct builder before = *b;
+	const uint32_t steps = b->plan->list.count;
+	enum error e;
+
+	op->across = g->scale[0];
+	op->down = g->scale[1];
+	begin_result(b);
+	e = add_filter(b, op, 0, 0, 0);
+	if (e || b->plan->list.count > steps)
+		return e;
+	*b = before;
+	return ERR_OK;
+}
+
 /* Adds a resize. From then on pixels are the result's. */
-static enum error add_resize(struct builder *b, bool alpha_weighted)
+static enum error add_resize(struct builder *b, struct operation *op, bool alpha_weighted)
 {
 	const struct geometry *g = &b->plan->geometry;
 	const enum pixel_type type = b->type, across = alpha_weighted ? PIXEL_F32 : type;
+	/* Pixels beside the result are made from others only if the border wraps. */
+	const bool beside = g->wraps && (g->after[0] || g->after[1]);
+	const uint32_t steps = b->plan->list.count;
 	struct step step;
-	enum error e;
+	enum error e = ERR_OK;
 
+	if (!alpha_weighted && !beside)
+		e = add_resize_at_once(b, op);
+	if (e || b->plan->list.count > steps)
+		return e;
 	b->asked |= b->chain->variant == VARIANT_GENERAL;
 	if (alpha_weighted) {
 		step = begin_step(b, KERNEL_PREMULTIPLY, type, PIXEL_F32);
@@ -526,10 +562,7 @@ static enum error add_resize(struct builder *b, bool alpha_weighted)
 	b->stage = STAGE_ROWS;
 	b->expand_y = g->after[1];
 	e = add_resize_pass(b, KERNEL_RESIZE_DOWN, 1, b->type, PIXEL_F32);
-	b->stage = STAGE_RESULT;
-	b->expand_x = g->after[0];
-	b->width = b->now.width = g->size[0];
-	b->now.height = g->size[1];
+	begin_result(b);
 	if (!e)
 		e = add_resize_pass(b, KERNEL_RESIZE_ACROSS, 0, across, across);
 	if (e || !alpha_weighted)
@@ -576,7 +609,7 @@ static enum error add_call(struct builder *b, const struct filter_call *call, ui
 	                 (op.smoothing || operation_compares(op.kind));
 	offset = op.offset + (op.signed_output ? pixel_type_rows[image->type].midpoint : 0);
 	if (op.kind == OPERATION_RESIZE) {
-		e = add_resize(b, alpha_weighted);
+		e = add_resize(b, &op, alpha_weighted);
 	} else if (operation_compares(op.kind)) {
 		e = add_comparison(b, &op, keep, alpha_weighted);
 	} else if (op.kind == OPERATION_MORPHOLOGY) {

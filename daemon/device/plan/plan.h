@@ -47,7 +47,7 @@ enum program_state plan_resolve(struct plan *plan, struct programs *programs, en
 /* NULL is allowed. The pointer becomes NULL. */
 void plan_free(struct plan **plan);
 
-/* Returns true if this tile, of an image that fits the plan, needs the step, one of the list: `extend`
- * is needed only at the image's edge, and outside regions no step before that which keeps the
- * original. */
+/* Returns true if this tile, of an image that fits the plan, needs the step, one of the list:
+ * `extend` is needed only at the image's edge, and outside regions no step before that which keeps
+ * the original. */
 bool plan_step_needed(const struct plan *plan, const struct step *step, const struct tile *tile);

@@ -158,6 +158,10 @@ enum error step_fill(const struct device *device, const struct work *work, struc
 		step->plane.x = ((cl_int)step->image_width - step->plane.width) / 2;
 		step->plane.y = ((cl_int)step->image_height - step->plane.height) / 2;
 	}
+	if (op->kind == OPERATION_RESIZE) {
+		step->resize.out = variant_resize_pixels(op, step->bands, step->shape.group_x);
+		return weights_new_ring(device, step);
+	}
 	if (op->kind == OPERATION_LUT) {
 		step->tables = op->tables;
 		step->entries = step->program == PIXEL_F32 ? op->entries : (uint32_t)full + 1;
@@ -259,12 +263,14 @@ static uint64_t points_read(const struct step *step, const struct tile *tile)
 /* Returns the number of pixels that a step of a resize reads. */
 static uint64_t resized_read(const struct step *step, const struct tile *tile)
 {
-	const bool down = step->kernel == KERNEL_RESIZE_DOWN;
-	const uint64_t beside = region_side(step, tile, !down);
+	const bool down = step->kernel != KERNEL_RESIZE_ACROSS;
+	const bool across = step->kernel != KERNEL_RESIZE_DOWN;
+	const struct geometry *g = step->geometry;
+	const uint64_t width = across ? geometry_source(g, 0, tile->x0, tile->width).count
+	                              : region_side(step, tile, false);
 
-	return beside * (down ? geometry_source(step->geometry, 1, tile->y0, tile->height)
-	                      : geometry_source(step->geometry, 0, tile->x0, tile->width))
-	                    .count;
+	return width * (down ? geometry_source(g, 1, tile->y0, tile->height).count
+	                     : region_side(step, tile, true));
 }
 
 uint64_t region_bytes(const struct step *step, const struct tile *result)

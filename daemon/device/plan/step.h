@@ -17,8 +17,8 @@ struct step_points {
 	bool across, down;
 };
 
-/* The pixels in which a step's region is measured: those of the result; of the image before a resize;
- * or columns of the image in rows of the result. */
+/* The pixels in which a step's region is measured: those of the result; of the image before a
+ * resize; or columns of the image in rows of the result. */
 enum stage { STAGE_RESULT, STAGE_SOURCE, STAGE_ROWS };
 
 /* The launches of a kernel on a serial device, for the pool: the number that run; the largest side
@@ -97,7 +97,11 @@ struct step {
 	enum stage stage;
 	const struct geometry *geometry; /* the plan's */
 	struct {
-		uint32_t words; /* of each pixel's weights */
+		uint32_t words; /* of each pixel's weights, across for resize_ring */
+		uint32_t out;   /* resize_ring: pixels that a group makes; else 0 */
+		/* columns and rows in the result, among those that have weights; where the lists
+		 * of rows begin */
+		uint32_t inside_x[2], inside_y[2], ends, lists;
 	} resize;
 	uint32_t pass; /* sep_two_pass: 0 writes a transposed result, 1 reads it */
 	/* The pixels that a classic kernel may read, relative to the region's first pixel,
@@ -143,8 +147,8 @@ void step_retain(const struct step *step);
 void step_release(struct step *step);
 
 /* Returns the tile in the pixels of the step's stage: x0 and y0 may be negative as an int32_t. The
- * functions of regions below take such a tile; region_pack(), region_bytes(), and those of plan.h and
- * launch.h, take the result's. */
+ * functions of regions below take such a tile; region_pack(), region_bytes(), and those of plan.h
+ * and launch.h, take the result's. */
 struct tile step_tile(const struct step *step, const struct tile *tile);
 
 /* Returns the points of the columns, or rows (down), of the tile's result expanded by grow_x and

@@ -138,6 +138,18 @@ static bool smooth_is_whole(const struct operation *op)
 	return 255 * sum <= INT16_MAX && op->output != GRADIENT_DIRECTION;
 }
 
+uint32_t variant_resize_pixels(const struct operation *op, uint32_t bands, uint32_t group_x)
+{
+	enum { ALIGNED = 3, PIXELS_MIN = 8 };
+	const struct resizing *r = &op->across;
+	const double taps = resizing_taps(r), stride = (double)((uint32_t)taps | 1);
+	const double room = (RESIZE_RING_SAMPLES(group_x) - ALIGNED) / (double)bands;
+	const double out =
+	    fmin(floor((room - taps - 1) / r->step) + 1, floor(RESIZE_RING_WEIGHTS / stride));
+
+	return r->step >= 1 && out >= PIXELS_MIN ? (uint32_t)out : 0;
+}
+
 static bool has_what_it_needs(uint32_t needs, const struct work *work)
 {
 	const struct operation *op = work->operation;
@@ -154,6 +166,8 @@ static bool has_what_it_needs(uint32_t needs, const struct work *work)
 	if (needs & VARIANT_MAGNITUDE && op->output != GRADIENT_MAGNITUDE)
 		return false;
 	if (needs & VARIANT_STRAIGHT && op->curve.exponent != 1)
+		return false;
+	if (needs & VARIANT_SMALLER && (op->down.step < 1 || op->across.step < 1))
 		return false;
 	if (needs & (VARIANT_RECTANGLE | VARIANT_MEDIAN) && op->element != ELEMENT_RECTANGLE)
 		return false;
@@ -222,6 +236,7 @@ uint64_t variant_local_bytes(enum kernel kernel, const struct shape *shape, enum
 	                             SEPARABLE_MMA_COLUMN(reach, radius_y) +
 	                             SEPARABLE_MMA_SCRATCH(group_x * shape->group_y, radius_y),
 	    [KERNEL_BILATERAL_TABLE] = BILATERAL_TABLE_WORDS,
+	    [KERNEL_RESIZE_RING] = RESIZE_RING_WORDS(group_x),
 	    [KERNEL_PIXELATE] = 64 * BANDS_MAX, /* PIXELATE_GROUP in pixelate.cl */
 	    [KERNEL_CONV_LOCAL_SINGLE] = CONV_LOCAL_FLOATS,
 	    [KERNEL_CONV_LOCAL_COOP] = CONV_LOCAL_FLOATS,
@@ -250,6 +265,8 @@ static bool shape_fits(enum kernel kernel, const struct shape *shape, const stru
 		return shape->x % (work->type == PIXEL_U8 ? 8 : 4) == 0;
 	if (kernel == KERNEL_RANK_COUNTS)
 		return true;
+	if (kernel == KERNEL_RESIZE_RING)
+		return variant_resize_pixels(op, work->bands, shape->group_x) > 0;
 	if (kernel == KERNEL_BILATERAL_WIDE && shape->x % work->bands)
 		return false;
 	if (kernel == KERNEL_SEPARABLE_MMA || kernel == KERNEL_MATRIX_FIXED ||

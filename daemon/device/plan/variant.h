@@ -76,6 +76,9 @@ bool variant_weights_by_alpha(const struct operation *operation, enum pixel_type
 bool variant_applies(enum kernel kernel, const struct work *work, const struct device *device,
                      bool asked_for);
 
+/* Returns the pixels that a group of resize_ring makes across; 0: too few, or it does not apply. */
+uint32_t variant_resize_pixels(const struct operation *operation, uint32_t bands, uint32_t group_x);
+
 /* Returns the most local memory that a kernel's group declares; VARIANT_LOCAL gets its local memory
  * at the launch. */
 uint64_t variant_local_bytes(enum kernel kernel, const struct shape *shape, enum pixel_type type,

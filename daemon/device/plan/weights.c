@@ -149,35 +149,112 @@ enum error weights_new_lattice(const struct device *device, const struct lattice
 	return store(device, data, grow ? COUNT : 2 * (size_t)lattice->half + 1, buffer);
 }
 
+/* A word of a list: a place or a number, or a weight. */
+union word {
+	uint32_t whole;
+	float real;
+};
+
+/* The pixels of the result, and beside it, that have weights. */
+static size_t listed_pixels(const struct geometry *g, int direction)
+{
+	return g->scale[direction].to + 2 * (size_t)g->after[direction];
+}
+
+/* Writes the list of a direction: for each pixel the first one that it is made from, their number,
+ * and their weights. Returns false without memory. */
+static bool write_pixels(const struct geometry *g, int direction, uint32_t words, union word *at)
+{
+	const struct resizing *r = &g->scale[direction];
+	const int32_t after = (int32_t)g->after[direction], last = (int32_t)r->to - 1;
+	const int32_t end = (int32_t)listed_pixels(g, direction);
+	double *weight = calloc(words, sizeof *weight);
+
+	for (int32_t i = 0; weight && i < end; i++, at += words) {
+		/* What a border rule makes again need only be readable. */
+		const int32_t like = g->wraps ? i - after : MIN(MAX(i - after, 0), last);
+		const struct extent from = resizing_weights(r, like, weight);
+
+		at[0].whole = (uint32_t)from.first;
+		at[1].whole = from.count;
+		for (uint32_t k = 0; k < from.count; k++)
+			at[2 + k].real = (float)weight[k];
+	}
+	free(weight);
+	return weight;
+}
+
 enum error weights_new_resize(const struct device *device, const struct geometry *g, int direction,
                               cl_mem *buffer, uint32_t *words)
 {
-	const struct resizing *r = &g->scale[direction];
-	const uint32_t taps = resizing_taps(r), after = g->after[direction];
-	const size_t pixels = r->to + 2 * (size_t)after;
-	double *weight = calloc(taps, sizeof *weight);
-	union {
-		uint32_t word;
-		float number;
-	} *data = calloc(pixels, (taps + 2) * sizeof *data), *at = data;
+	const size_t pixels = listed_pixels(g, direction);
+	union word *list;
 	enum error e = ERR_MEMORY;
 
-	*words = taps + 2;
-	for (size_t i = 0; weight && data && i < pixels; i++, at += *words) {
-		const int32_t pixel = (int32_t)i - (int32_t)after, last = (int32_t)r->to - 1;
-		/* What a border rule makes again need only be readable. */
-		const int32_t like = g->wraps ? pixel : MIN(MAX(pixel, 0), last);
-		const struct extent from = resizing_weights(r, like, weight);
+	*words = resizing_taps(&g->scale[direction]) + 2;
+	list = calloc(pixels, *words * sizeof *list);
+	if (list && write_pixels(g, direction, *words, list))
+		e = store(device, list, pixels * *words, buffer);
+	free(list);
+	return e;
+}
 
-		at[0].word = (uint32_t)from.first;
-		at[1].word = from.count;
-		for (uint32_t k = 0; k < from.count; k++)
-			at[2 + k].number = (float)weight[k];
+/* Words for a row of the source in the lists of resize_ring. */
+enum { RING_WORDS = 8 };
+
+/* Writes the lists of rows: the ends, and the weights of the source's rows from `top` on. */
+static bool write_rows(const struct geometry *g, const struct extent *source, union word *ends,
+                       union word *lists)
+{
+	const struct resizing *r = &g->scale[1];
+	double *weight = calloc(resizing_taps(r), sizeof *weight);
+	int32_t row = source->first;
+
+	lists->whole = (uint32_t)source->first;
+	lists += RING_WORDS;
+	for (uint32_t i = 0; weight && i < r->to; i++) {
+		const struct extent from = resizing_weights(r, (int32_t)i, weight);
+		const uint32_t entry = i + g->after[1];
+
+		ends[2 * entry].whole = (uint32_t)from.first;
+		ends[2 * entry + 1].whole = (uint32_t)from.first + from.count;
+		for (; row < from.first + (int32_t)from.count; row++)
+			lists[(row - source->first) * RING_WORDS].whole = entry;
+		for (uint32_t k = 0; k < from.count; k++) {
+			union word *list =
+			    lists + (from.first + (int32_t)k - source->first) * RING_WORDS;
+			const uint32_t place = entry - list->whole;
+
+			if (place + 1 < RING_WORDS)
+				list[place + 1].real = (float)weight[k];
+		}
 	}
-	if (weight && data)
-		e = store(device, data, pixels * *words, buffer);
 	free(weight);
-	free(data);
+	return weight;
+}
+
+enum error weights_new_ring(const struct device *device, struct step *step)
+{
+	const struct geometry *g = step->geometry;
+	const struct resizing *down = &g->scale[1];
+	const struct extent source = resizing_source(down, (struct extent){0, down->to});
+	const uint32_t words = resizing_taps(&g->scale[0]) + 2;
+	const size_t ends = listed_pixels(g, 0) * words, lists = ends + 2 * listed_pixels(g, 1);
+	const size_t all = lists + RING_WORDS * (source.count + (size_t)1);
+	union word *list = calloc(all, sizeof *list);
+	enum error e = ERR_MEMORY;
+
+	step->resize.words = words;
+	for (int i = 0; i < 2; i++) {
+		step->resize.inside_x[i] = g->after[0] + (i ? g->scale[0].to : 0);
+		step->resize.inside_y[i] = g->after[1] + (i ? down->to : 0);
+	}
+	step->resize.ends = (uint32_t)ends;
+	step->resize.lists = (uint32_t)lists;
+	if (list && write_pixels(g, 0, words, list) &&
+	    write_rows(g, &source, list + ends, list + lists))
+		e = store(device, list, all, &step->weights);
+	free(list);
 	return e;
 }
 

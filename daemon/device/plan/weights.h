@@ -11,11 +11,14 @@ enum error weights_new(const struct device *device, const struct operation *oper
                        enum weights format, bool as_matrix, uint32_t rows,
                        cl_mem *buffer) MUST_CHECK;
 
-/* Makes the weights of a resize in a direction, 0 or 1: *words for each pixel of the result and of what
- * the filters after it reach beside it: the place in the image of the first pixel that it is made
- * from, their number, and their weights. */
+/* Makes the weights of a resize in a direction, 0 or 1: *words for each pixel of the result and of
+ * what the filters after it reach beside it: the place in the image of the first pixel that it is
+ * made from, their number, and their weights. */
 enum error weights_new_resize(const struct device *device, const struct geometry *geometry,
                               int direction, cl_mem *buffer, uint32_t *words) MUST_CHECK;
+
+/* Sets the weights and the members `resize` of a step of resize_ring. ERR_MEMORY or ERR_DEVICE. */
+enum error weights_new_ring(const struct device *device, struct step *step) MUST_CHECK;
 
 /* Makes the weights of kernels that shrink to a lattice (the spline's samples) or grow from it:
  * weight[LATTICE_TAPS_MAX][LATTICE_STRIDE_MAX]. The caller releases *buffer. ERR_DEVICE. */
