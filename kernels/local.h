@@ -43,10 +43,15 @@
 #define BILATERAL_TABLE_DISTANCE 191
 #define BILATERAL_TABLE_WORDS    (32 * (2 * BILATERAL_TABLE_DISTANCE + 1))
 
-/* resize_ring: samples of the source that a group reads across, and weights of its pixels. */
+/* resize_ring: samples and rows of the source that a group reads, weights of its pixels, and rows of
+ * the result that wait to be made across. */
 #define RESIZE_RING_SAMPLES(group_x) (4 * (group_x))
-#define RESIZE_RING_WEIGHTS          6144
-#define RESIZE_RING_WORDS(group_x)   (RESIZE_RING_WEIGHTS + 3 * RESIZE_RING_SAMPLES(group_x))
+#define RESIZE_RING_ROWS             384
+#define RESIZE_RING_WEIGHTS          4608
+#define RESIZE_RING_TOGETHER         4
+#define RESIZE_RING_WORDS(group_x)                                                                 \
+	(RESIZE_RING_WEIGHTS + 6 * RESIZE_RING_ROWS +                                              \
+	 (1 + RESIZE_RING_TOGETHER) * RESIZE_RING_SAMPLES(group_x))
 
 /* The published kernels, of fixed groups: floats. */
 #define CONV_LOCAL_FLOATS                    (4 * 10 * 6)

@@ -324,15 +324,14 @@ void tuner_choose(void *tuner, const struct work *work, enum kernel *kernel, str
 	const struct device *device = programs_device(t->programs);
 	const struct message_choice kind = kind_of(work, device), *choice = find_choice(t, &kind);
 
+	variant_choose_by_table(device, work, kernel, shape);
 	/* A resize has one kernel for all ratios, and no trial without a plan. */
-	if (!choice && work->operation->kind != OPERATION_RESIZE)
+	if (!choice && *kernel < KERNELS && work->operation->kind != OPERATION_RESIZE)
 		note_work(t, work, &kind);
 	if (choice &&
 	    variant_applies(choice->candidate[choice->chosen].kernel, work, device, false)) {
 		*kernel = choice->candidate[choice->chosen].kernel;
 		*shape = choice->candidate[choice->chosen].shape;
-	} else {
-		variant_choose_by_table(device, work, kernel, shape);
 	}
 }
 

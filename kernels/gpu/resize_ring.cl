@@ -15,36 +15,30 @@ enum {
 	SAMPLES = RESIZE_RING_SAMPLES(GROUP_X),
 	ACTIVE = 6,
 	ROW_WORDS = 8,
+	RING_AHEAD = 4,                       /* rows of the source that are loaded before they are needed */
+	TOGETHER = RESIZE_RING_TOGETHER, /* rows that are made across at once, with the same weights */
 };
 
 typedef PASTE(PIXEL, 4, ) pixels4;
 
-/* Loads four samples at p; only the first `count` exist. */
-FORCE_INLINE float4 ring_load(const global uchar *p, int count)
+/* Loads the next rows; the last one stands for those after it. Samples after a row's last one belong
+ * to the buffer, whose size is a multiple of four samples, and to no result. */
+FORCE_INLINE void ring_load(pixels4 *next, const global uchar *in, uint pitch, int row, int last)
 {
-	const source_row in = (source_row)p;
-
-	if (count >= 4)
-		return convert_float4(*(const global pixels4 *)p);
-	return (float4)(in[0], count > 1 ? in[1] : 0, count > 2 ? in[2] : 0, 0);
+#pragma unroll
+	for (int r = 0; r < RING_AHEAD; r++)
+		next[r] = *(const global pixels4 *)(in + (ulong)(uint)min(row + r, last) * pitch);
 }
 
-/* Adds the rows from `row` to `end` of the source to the sums. */
-FORCE_INLINE void ring_add(float4 *sum, const global uchar *in, uint pitch, int count,
-                           const global float *lists, int row, int end)
+/* Adds a row of the source to the sums. */
+FORCE_INLINE void ring_add(float4 *sum, float4 v, float4 w, float2 more)
 {
-#pragma unroll 4
-	for (int r = row; r < end; r++) {
-		const float4 v = ring_load(in + (ulong)r * pitch, count);
-		const float8 w = vload8(r, lists);
-
-		sum[0] = fma(v, w.s1, sum[0]);
-		sum[1] = fma(v, w.s2, sum[1]);
-		sum[2] = fma(v, w.s3, sum[2]);
-		sum[3] = fma(v, w.s4, sum[3]);
-		sum[4] = fma(v, w.s5, sum[4]);
-		sum[5] = fma(v, w.s6, sum[5]);
-	}
+	sum[0] = fma(v, w.s0, sum[0]);
+	sum[1] = fma(v, w.s1, sum[1]);
+	sum[2] = fma(v, w.s2, sum[2]);
+	sum[3] = fma(v, w.s3, sum[3]);
+	sum[4] = fma(v, more.s0, sum[4]);
+	sum[5] = fma(v, more.s1, sum[5]);
 }
 
 /* Goes on to the next row of the result. */
@@ -59,7 +53,9 @@ FORCE_INLINE void ring_turn(float4 *sum)
 kernel void resize_ring(REGION_ARGUMENTS, const global float *weights, uint8 how, uint entry_x, int place_x,
                         uint entry_y, int place_y)
 {
-	local float weight[RESIZE_RING_WEIGHTS], line[2][SAMPLES];
+	local float weight[RESIZE_RING_WEIGHTS], line[TOGETHER][SAMPLES];
+	local float4 list[RESIZE_RING_ROWS];
+	local float2 more[RESIZE_RING_ROWS];
 	local uint start[SAMPLES];
 	const uint words = how.s0, out = how.s1, stride = (words - 2) | 1, item = get_local_id(0);
 	const uint x = max(entry_x + (uint)get_group_id(0) * out, how.s2);
@@ -67,23 +63,29 @@ kernel void resize_ring(REGION_ARGUMENTS, const global float *weights, uint8 how
 	const uint y = max(entry_y + (uint)get_group_id(1) * BLOCK_Y, how.s4);
 	const uint end_y = min(entry_y + min(rows, (uint)(get_group_id(1) + 1) * BLOCK_Y), how.s5);
 	const global float *column = weights + (ulong)x * words;
-	const global float *last = weights + (ulong)(end_x - 1) * words, *ends = weights + how.s6;
-	const global float *lists = weights + how.s7 + ROW_WORDS;
+	const global float *ends = weights + how.s6, *lists = weights + how.s7 + ROW_WORDS;
 
 	if (x >= end_x || y >= end_y)
 		return;
 
+	const global float *right = weights + (ulong)(end_x - 1) * words;
 	const int top = as_int(weights[how.s7]), left = as_int(column[0]);
-	const int needed = (as_int(last[0]) + as_int(last[1]) - left) * BANDS;
+	const int needed = (as_int(right[0]) + as_int(right[1]) - left) * BANDS;
+	/* The group's rows of the source, from `top` on. */
+	const int above = as_int(ends[2 * y]) - top, last = as_int(ends[2 * end_y - 1]) - top - 1;
 	const global uchar *in = src + src_offset + (long)(left - place_x) * (long)(BANDS * sizeof(PIXEL)) +
-	                         (long)(top - place_y) * (long)src_pitch;
+	                         (long)(top + above - place_y) * (long)src_pitch;
 	/* All rows are aligned alike. */
-	const int before = (int)((ulong)in / sizeof(PIXEL) & 3), count = before + needed - 4 * (int)item;
+	const int before = (int)((ulong)in / sizeof(PIXEL) & 3);
+	const bool reads = 4 * (int)item < before + needed;
+	uint i = as_uint(lists[above * ROW_WORDS]);
+	int row = 0, end = as_int(ends[2 * i + 1]) - top - above;
 	float4 sum[ACTIVE];
-	int row = as_int(ends[2 * y]) - top;
-	uint i = as_uint(lists[row * ROW_WORDS]);
+	pixels4 next[RING_AHEAD];
 
 	in += 4 * (int)(item * sizeof(PIXEL)) - before * (int)sizeof(PIXEL);
+	if (reads)
+		ring_load(next, in, src_pitch, row, last - above);
 	for (uint k = item; k < end_x - x; k += GROUP_X) {
 		const global float *of = column + (ulong)k * words;
 		const uint taps = as_uint(of[1]);
@@ -92,36 +94,58 @@ kernel void resize_ring(REGION_ARGUMENTS, const global float *weights, uint8 how
 		for (uint t = 0; t < taps; t++)
 			weight[k * stride + t] = of[2 + t];
 	}
+	for (int k = (int)item; k <= last - above; k += GROUP_X) {
+		const global float *of = lists + (above + k) * ROW_WORDS + 1;
+
+		list[k] = vload4(0, of);
+		more[k] = vload2(2, of);
+	}
 #pragma unroll
 	for (int k = 0; k < ACTIVE; k++)
 		sum[k] = 0.0f;
-	for (; i < y; i++) { /* rows of the group above, which share rows of the source */
-		const int end = as_int(ends[2 * i + 1]) - top;
-
-		if (count > 0)
-			ring_add(sum, in, src_pitch, count, lists, row, end);
-		ring_turn(sum);
-		row = max(row, end);
-	}
+	barrier(CLK_LOCAL_MEM_FENCE);
+	/* The first rows are the group's above, which share rows of the source. */
 	for (; i < end_y; i++) {
-		const int end = as_int(ends[2 * i + 1]) - top;
-		const target_row to = TARGET_ROW(i - entry_y) + (x - entry_x) * BANDS;
-		local float *made = line[i & 1];
+		const uint part = (i - y) % TOGETHER;
+		const int new_end = as_int(ends[2 * min(i + 1, end_y - 1) + 1]) - top - above;
 
-		if (count > 0) {
-			ring_add(sum, in, src_pitch, count, lists, row, end);
-			vstore4(sum[0], item, made);
+		while (reads && row < end) {
+			const int used = min(end - row, RING_AHEAD);
+			pixels4 now[RING_AHEAD];
+
+#pragma unroll
+			for (int r = 0; r < RING_AHEAD; r++)
+				now[r] = next[r];
+			ring_load(next, in, src_pitch, row + used, last - above);
+#pragma unroll
+			for (int r = 0; r < RING_AHEAD; r++)
+				if (r < used)
+					ring_add(sum, convert_float4(now[r]), list[row + r], more[row + r]);
+			row += used;
 		}
+		end = new_end;
+		if (reads && i >= y)
+			vstore4(sum[0], item, line[part]);
 		ring_turn(sum);
-		row = max(row, end);
+		if (i < y || (part + 1 < TOGETHER && i + 1 < end_y))
+			continue;
 		barrier(CLK_LOCAL_MEM_FENCE);
 		for (uint n = item; n < (end_x - x) * BANDS; n += GROUP_X) {
-			const uint k = n / BANDS, from = (start[k] & 0xffff) + n % BANDS;
-			float all = 0.0f;
+			const uint k = n / BANDS, first = start[k];
+			const local float *from = line[0] + (first & 0xffff) + n % BANDS;
+			const local float *w = weight + k * stride;
+			float all[TOGETHER] = {0};
 
-			for (uint t = 0; t < start[k] >> 16; t++)
-				all = fma(made[from + t * BANDS], weight[k * stride + t], all);
-			to[n] = PIXEL_ROUND_1(all);
+			for (uint t = 0; t < first >> 16; t++, from += BANDS)
+#pragma unroll
+				for (int j = 0; j < TOGETHER; j++)
+					all[j] = fma(from[j * SAMPLES], w[t], all[j]);
+#pragma unroll
+			for (uint j = 0; j < TOGETHER; j++)
+				if (j <= part)
+					TARGET_ROW(i - part + j - entry_y)[(x - entry_x) * BANDS + n] =
+					    PIXEL_ROUND_1(all[j]);
 		}
+		barrier(CLK_LOCAL_MEM_FENCE);
 	}
 }

@@ -235,7 +235,7 @@ struct wish {
 };
 
 /* Kernels that are shaped for GPUs take long to be compiled for a CPU, so their blocks are lower
- * there: their work on a row is the same. */
+ * there: their work on a row is the same. A small group of resize_ring would have no pixels. */
 static void choose_wish(void *user, const struct work *work, enum kernel *kernel,
                         struct shape *shape)
 {
@@ -251,7 +251,9 @@ static void choose_wish(void *user, const struct work *work, enum kernel *kernel
 	*shape = shapes[(work->bands + work->operation->radius_x) %
 	                variant_shapes(*kernel, work, wish->device, shapes)];
 	if (kernel_row(*kernel)->device >= KERNEL_FOR_GPU && wish->device->type == DEVICE_CPU)
-		*shape = (struct shape){shape->x, shape->y > 2 ? 2 : shape->y, 16, 1};
+		*shape =
+		    (struct shape){shape->x, shape->y > 2 ? 2 : shape->y,
+		                   wish->kernel == KERNEL_RESIZE_RING ? shape->group_x : 16, 1};
 }
 
 static bool uses_variant(const struct plan *plan, uint32_t variant)

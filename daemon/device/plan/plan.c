@@ -159,7 +159,7 @@ static enum error add_filter(struct builder *b, const struct operation *op, doub
 	const bool names_part = kernel_row(chain_kernel(b->chain))->operations &
 	                        operation_kernels(op->kind) & ~(1u << op->kind);
 	struct shape general_shape = {0}, shape;
-	enum kernel kernel = general, known = KERNELS;
+	enum kernel kernel = general;
 	enum program_state state;
 	struct step step;
 	enum error e;
@@ -167,9 +167,7 @@ static enum error add_filter(struct builder *b, const struct operation *op, doub
 
 	if (general < KERNELS)
 		general_shape = variant_general_shape(device, general);
-	else
-		variant_choose_by_table(device, &work, &known, &shape);
-	if (general == KERNELS && (known == KERNELS || names_part))
+	if (general == KERNELS && names_part)
 		return ERR_OK;
 	shape = general_shape;
 	named = choose_kernel(b, &work, &kernel, &shape);

@@ -1,7 +1,7 @@
 /* A step: one kernel launch of a plan, with everything that it needs except the tile. */
 #pragma once
 
-#include "device/plan/variant.h"
+#include "device/plan/weights.h"
 #include "filters/filters.h"
 #include "wire/tile.h"
 
@@ -96,13 +96,7 @@ struct step {
 	struct step_points points;
 	enum stage stage;
 	const struct geometry *geometry; /* the plan's */
-	struct {
-		uint32_t words; /* of each pixel's weights, across for resize_ring */
-		uint32_t out;   /* resize_ring: pixels that a group makes; else 0 */
-		/* columns and rows in the result, among those that have weights; where the lists
-		 * of rows begin */
-		uint32_t inside_x[2], inside_y[2], ends, lists;
-	} resize;
+	struct resize_lists resize;
 	uint32_t pass; /* sep_two_pass: 0 writes a transposed result, 1 reads it */
 	/* The pixels that a classic kernel may read, relative to the region's first pixel,
 	 * inclusive. NULL: the region expanded by the radius. */

@@ -266,7 +266,8 @@ static bool shape_fits(enum kernel kernel, const struct shape *shape, const stru
 	if (kernel == KERNEL_RANK_COUNTS)
 		return true;
 	if (kernel == KERNEL_RESIZE_RING)
-		return variant_resize_pixels(op, work->bands, shape->group_x) > 0;
+		return shape->y * op->down.step + resizing_taps(&op->down) < RESIZE_RING_ROWS &&
+		       variant_resize_pixels(op, work->bands, shape->group_x) > 0;
 	if (kernel == KERNEL_BILATERAL_WIDE && shape->x % work->bands)
 		return false;
 	if (kernel == KERNEL_SEPARABLE_MMA || kernel == KERNEL_MATRIX_FIXED ||

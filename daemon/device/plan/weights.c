@@ -233,27 +233,28 @@ static bool write_rows(const struct geometry *g, const struct extent *source, un
 	return weight;
 }
 
-enum error weights_new_ring(const struct device *device, struct step *step)
+enum error weights_new_ring(const struct device *device, const struct geometry *g,
+                            struct resize_lists *lists, cl_mem *buffer)
 {
-	const struct geometry *g = step->geometry;
 	const struct resizing *down = &g->scale[1];
 	const struct extent source = resizing_source(down, (struct extent){0, down->to});
 	const uint32_t words = resizing_taps(&g->scale[0]) + 2;
-	const size_t ends = listed_pixels(g, 0) * words, lists = ends + 2 * listed_pixels(g, 1);
-	const size_t all = lists + RING_WORDS * (source.count + (size_t)1);
+	const size_t ends = listed_pixels(g, 0) * words;
+	const size_t rows = roundup(ends + 2 * listed_pixels(g, 1), (size_t)RING_WORDS);
+	const size_t all = rows + RING_WORDS * (source.count + (size_t)1);
 	union word *list = calloc(all, sizeof *list);
 	enum error e = ERR_MEMORY;
 
-	step->resize.words = words;
+	lists->words = words;
 	for (int i = 0; i < 2; i++) {
-		step->resize.inside_x[i] = g->after[0] + (i ? g->scale[0].to : 0);
-		step->resize.inside_y[i] = g->after[1] + (i ? down->to : 0);
+		lists->inside_x[i] = g->after[0] + (i ? g->scale[0].to : 0);
+		lists->inside_y[i] = g->after[1] + (i ? down->to : 0);
 	}
-	step->resize.ends = (uint32_t)ends;
-	step->resize.lists = (uint32_t)lists;
+	lists->ends = (uint32_t)ends;
+	lists->rows = (uint32_t)rows;
 	if (list && write_pixels(g, 0, words, list) &&
-	    write_rows(g, &source, list + ends, list + lists))
-		e = store(device, list, all, &step->weights);
+	    write_rows(g, &source, list + ends, list + rows))
+		e = store(device, list, all, buffer);
 	free(list);
 	return e;
 }

@@ -17,8 +17,19 @@ enum error weights_new(const struct device *device, const struct operation *oper
 enum error weights_new_resize(const struct device *device, const struct geometry *geometry,
                               int direction, cl_mem *buffer, uint32_t *words) MUST_CHECK;
 
-/* Sets the weights and the members `resize` of a step of resize_ring. ERR_MEMORY or ERR_DEVICE. */
-enum error weights_new_ring(const struct device *device, struct step *step) MUST_CHECK;
+/* The lists in the weights of a resize. */
+struct resize_lists {
+	uint32_t words; /* of each pixel, across for resize_ring */
+	uint32_t out;   /* resize_ring: pixels that a group makes; else 0 */
+	/* resize_ring: columns and rows of the result, among those that have weights; where the
+	 * lists of rows begin, in words */
+	uint32_t inside_x[2], inside_y[2], ends, rows;
+};
+
+/* Makes the weights of resize_ring, and sets their lists but for `out`. ERR_MEMORY or ERR_DEVICE.
+ */
+enum error weights_new_ring(const struct device *device, const struct geometry *geometry,
+                            struct resize_lists *lists, cl_mem *buffer) MUST_CHECK;
 
 /* Makes the weights of kernels that shrink to a lattice (the spline's samples) or grow from it:
  * weight[LATTICE_TAPS_MAX][LATTICE_STRIDE_MAX]. The caller releases *buffer. ERR_DEVICE. */
