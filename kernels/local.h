@@ -43,8 +43,8 @@
 #define BILATERAL_TABLE_DISTANCE 191
 #define BILATERAL_TABLE_WORDS    (32 * (2 * BILATERAL_TABLE_DISTANCE + 1))
 
-/* resize_ring: samples and rows of the source that a group reads, weights of its pixels, and rows of
- * the result that wait to be made across. */
+/* resize_ring: samples and rows of the source that a group reads, weights of its pixels, and rows
+ * of the result that wait to be made across. */
 #define RESIZE_RING_SAMPLES(group_x) (4 * (group_x))
 #define RESIZE_RING_ROWS             384
 #define RESIZE_RING_WEIGHTS          4608

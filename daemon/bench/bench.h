@@ -6,7 +6,7 @@
 
 #include "device/plan/plan.h"
 #include "device/pool.h"
-#include "filters/chain.h"
+#include "filters/chain_size.h"
 #include "reference/reference.h"
 #include "wire/wire.h"
 
@@ -97,7 +97,7 @@ struct case_pixels {
 	const struct bench_case *c;
 	struct area source, target; /* in the image; a resize's target: the result */
 	struct image part;          /* the source ROI as an image */
-	struct geometry geometry;   /* of the chain for that part */
+	struct geometry geometry;   /* the chain's, for that part */
 	struct image result;        /* the part filtered */
 	struct image area;          /* the target in memory, with guards around it */
 	struct padding padding;     /* for FORM_PADDED; the Sobel study's value if none is given */

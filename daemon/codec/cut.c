@@ -178,8 +178,7 @@ static enum error fill_strip(struct cutter *c, uint32_t strip)
 		there = MAX(top, tiling_end(t, strip - 1));
 	to = slot + (uint64_t)(first - top) * pitch;
 	if (c->next > first) {
-		const uint8_t *from =
-		    tiles_in_row(c->tiles, strip - 1, (uint32_t)(first - above));
+		const uint8_t *from = tiles_in_row(c->tiles, strip - 1, (uint32_t)(first - above));
 		const size_t size = (MIN(c->next, last) - first) * pitch;
 
 		for (uint32_t p = 0; to != from && p < t->planes; p++)

@@ -134,8 +134,8 @@ static enum error check_resized(const struct job *job, struct problem *problem)
 	const struct tiling *t = &job->tiling;
 	const uint64_t pixels = (uint64_t)t->width * t->height * t->pages;
 
-	if (!t->geometry.resizes || (pixels <= job->message.pixels_max &&
-	                             (uint64_t)t->height * t->pages <= IMAGE_SIDE_MAX))
+	if (!t->geometry.resizes ||
+	    (pixels <= job->message.pixels_max && (uint64_t)t->height * t->pages <= IMAGE_SIDE_MAX))
 		return ERR_OK;
 	return problem_set(problem, ERR_TOO_MANY_PIXELS,
 	                   "the result would be %ux%u (pages: %u), %" PRIu64
@@ -158,8 +158,7 @@ static enum error prepare(struct job *job, struct problem *problem)
 	e = decode_open(&job->decoder, &job->decoded, &job->message,
 	                job->chain->border == BORDER_WRAP &&
 	                    (halo_y || chain_resizing(job->chain) < job->chain->count),
-	                job->body, &job->place->kept,
-	                problem);
+	                job->body, &job->place->kept, problem);
 	if (!e)
 		e = check_gathered(job, problem);
 	if (!e)

@@ -79,8 +79,7 @@ static bool parse_number(const char **text, double *number)
 	return length && end == begin + length && isfinite(*number);
 }
 
-/* The advice for a sigma that is too large. */
-static const char *instead_of(const struct parameter *p, double value)
+const char *chain_advice(const struct parameter *p, double value)
 {
 	return parameter_takes_share(p) && p->filter != FILTER_RESIZE && value > p->max
 	           ? "; instead, use pixelate, or a chain of several gaussians (the squares of "
@@ -104,7 +103,7 @@ static enum error set_value(struct chain *chain, const struct parameter *p, size
 		const size_t said = strlen(problem->detail);
 
 		snprintf(problem->detail + said, sizeof problem->detail - said, "%s",
-		         instead_of(p, value));
+		         chain_advice(p, value));
 		return e;
 	}
 	last_call(chain)->value[i] = value;
@@ -342,9 +341,8 @@ uint32_t chain_resizing(const struct chain *chain)
 	return i;
 }
 
-/* Sums the radii of the calls from one on, to `end` - 1. */
-static void sum_radii(const struct chain *chain, uint32_t first, uint32_t end, uint32_t *sum_x,
-                      uint32_t *sum_y)
+void chain_radii(const struct chain *chain, uint32_t first, uint32_t end, uint32_t *sum_x,
+                 uint32_t *sum_y)
 {
 	*sum_x = *sum_y = 0;
 	for (uint32_t i = first; i < end; i++) {
@@ -364,7 +362,7 @@ static enum error check_resizing(const struct chain *chain, struct problem *prob
 
 	for (uint32_t i = 0; i < chain->count; i++)
 		count += chain->call[i].filter == FILTER_RESIZE;
-	sum_radii(chain, at, chain->count, &x, &y);
+	chain_radii(chain, at, chain->count, &x, &y);
 	if (count > 1)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "filters", "resize",
 		                             "a chain has at most one resize");
@@ -551,59 +549,9 @@ bool chain_has_shares(const struct chain *chain)
 	return shares;
 }
 
-/* Makes a share pixels. */
-static enum error size_value(struct filter_call *call, const struct parameter *p, size_t i,
-                             const uint32_t size[2], struct problem *problem)
-{
-	const bool resizes = call->filter == FILTER_RESIZE;
-	const double side = resizes ? size[i == RESIZE_HEIGHT] : MIN(size[0], size[1]);
-	const double share = call->value[i], value = fmax(share / 100 * side, resizes ? p->min : 0);
-	char text[32];
-
-	call->value[i] = value;
-	call->shares &= ~(1u << i);
-	if (value >= p->min && value <= p->max)
-		return ERR_OK;
-	snprintf(text, sizeof text, "%g%%", share);
-	return filter_refuse(
-	    problem, p->name, text,
-	    "%s of %g pixels, the %s side of the image (or roi), is %g; expected %g to %g%s", text,
-	    side, resizes ? p->name : "shorter", value, p->min, p->max, instead_of(p, value));
-}
-
-enum error chain_size_to(const struct chain *chain, uint32_t width, uint32_t height,
-                         struct chain **sized, struct problem *problem)
-{
-	const struct parameter *p;
-	struct resizing across, down;
-	uint32_t size[2] = {width, height}; /* what the call gets */
-	enum error e = ERR_OK;
-
-	*sized = chain_copy(chain, 0);
-	if (!*sized)
-		return problem_set(problem, ERR_MEMORY, "no memory for the chain");
-	for (uint32_t k = 0; !e && k < chain->count; k++) {
-		struct filter_call *call = &(*sized)->call[k];
-
-		for (size_t i = 0; !e && (p = filter_parameter(call->filter, i)); i++)
-			if (call->shares >> i & 1)
-				e = size_value(call, p, i, size, problem);
-		if (e || call->filter != FILTER_RESIZE)
-			continue;
-		e = resize_find(call, size[0], size[1], &across, &down, problem);
-		size[0] = across.to;
-		size[1] = down.to;
-	}
-	if (e) {
-		free(*sized);
-		*sized = NULL;
-	}
-	return e;
-}
-
 void chain_halo(const struct chain *chain, uint32_t *halo_x, uint32_t *halo_y)
 {
-	sum_radii(chain, 0, chain_resizing(chain), halo_x, halo_y);
+	chain_radii(chain, 0, chain_resizing(chain), halo_x, halo_y);
 }
 
 void chain_crops(const struct chain *chain, uint32_t *x, uint32_t *y)
@@ -645,63 +593,4 @@ enum error chain_border_pixel(const struct chain *chain, const struct image *ima
 		    pixel_type_rows[image->type].name, full);
 	}
 	return ERR_OK;
-}
-
-enum error chain_geometry(const struct chain *chain, const struct image *image, struct geometry *g,
-                          struct problem *problem)
-{
-	const uint32_t at = chain_resizing(chain);
-
-	*g = (struct geometry){.resizes = at < chain->count,
-	                       .wraps = chain->border == BORDER_WRAP,
-	                       .size = {image->width, image->height}};
-	chain_halo(chain, &g->halo[0], &g->halo[1]);
-	if (g->resizes) {
-		const enum error e = resize_find(&chain->call[at], image->width, image->height,
-		                                 &g->scale[0], &g->scale[1], problem);
-
-		sum_radii(chain, at, chain->count, &g->after[0], &g->after[1]);
-		g->size[0] = g->scale[0].to;
-		g->size[1] = g->scale[1].to;
-		return e;
-	}
-	chain_crops(chain, &g->crop[0], &g->crop[1]);
-	if (image->width <= 2 * g->crop[0] || image->height <= 2 * g->crop[1])
-		return problem_set_parameter(
-		    problem, ERR_IMAGE_TOO_SMALL, "border", "crop",
-		    "the image (or roi) is %ux%u and the filter's window %ux%u: crop "
-		    "leaves nothing; choose another border",
-		    image->width, image->height, 2 * g->crop[0] + 1, 2 * g->crop[1] + 1);
-	g->size[0] -= 2 * g->crop[0];
-	g->size[1] -= 2 * g->crop[1];
-	return ERR_OK;
-}
-
-struct extent geometry_source(const struct geometry *g, int direction, uint32_t first, uint32_t count)
-{
-	struct extent result = {(int32_t)first, count};
-	int32_t begin = (int32_t)first - (int32_t)g->after[direction];
-	int32_t end = (int32_t)(first + count + g->after[direction]);
-
-	if (!g->resizes)
-		return result;
-	if (!g->wraps) { /* pixels outside the result are made from those inside */
-		begin = MAX(begin, 0);
-		end = MIN(end, (int32_t)g->size[direction]);
-	}
-	result = resizing_source(&g->scale[direction],
-	                         (struct extent){begin, (uint32_t)(end - begin)});
-	/* One more on each side: the border rule may find any pixel outside the image among these. */
-	return (struct extent){result.first - 1, result.count + 2};
-}
-
-enum error chain_output_size(const struct chain *chain, const struct image *image, uint32_t *width,
-                             uint32_t *height, struct problem *problem)
-{
-	struct geometry g;
-	const enum error e = chain_geometry(chain, image, &g, problem);
-
-	*width = g.size[0];
-	*height = g.size[1];
-	return e;
 }

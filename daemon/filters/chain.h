@@ -10,7 +10,6 @@
 #include "filters/filters.h"
 #include "filters/kernels.h"
 #include "filters/regions.h"
-#include "filters/resize.h"
 #include "image/image.h"
 
 /* Values of `variant` in a chain, besides enum kernel + 1. */
@@ -112,18 +111,24 @@ enum error chain_take(int fd, struct chain **chain) MUST_CHECK;
  * the chain. */
 bool chain_has_shares(const struct chain *chain);
 
-/* Makes the chain for an image of this size: *sized is a new one from malloc(), trimmed.
- * ERR_BAD_PARAMETER if a value is then out of its limits; ERR_MEMORY. */
-enum error chain_size_to(const struct chain *chain, uint32_t width, uint32_t height,
-                         struct chain **sized, struct problem *problem) MUST_CHECK;
-
 /* Number of pages with gathered data of their own; 1 if all pages share it. */
 uint32_t chain_pages(const struct chain *chain);
 
 /* The index of the call that resizes; the number of calls if none does. */
 uint32_t chain_resizing(const struct chain *chain);
 
-/* The halo in pixels of what is read: the sum of the radii of the filters, up to a resize. */
+/* The advice for a value that is too large, to be appended. */
+const char *chain_advice(const struct parameter *parameter, double value);
+
+/* The choices of resize's `fit`. */
+enum { RESIZE_INSIDE, RESIZE_COVER, RESIZE_FILL };
+
+/* Sums the radii of the calls from one on, up to but without `end`. */
+void chain_radii(const struct chain *chain, uint32_t first, uint32_t end, uint32_t *sum_x,
+                 uint32_t *sum_y);
+
+/* The halo in pixels that is read around the image: the sum of the radii of the filters, up to a
+ * resize. */
 void chain_halo(const struct chain *chain, uint32_t *halo_x, uint32_t *halo_y);
 
 /* The pixels cropped on each side: the halo with BORDER_CROP, else 0. */
@@ -133,28 +138,3 @@ void chain_crops(const struct chain *chain, uint32_t *x, uint32_t *y);
  * values does not match the bands, or one is outside the type's range. */
 enum error chain_border_pixel(const struct chain *chain, const struct image *image,
                               double pixel[BANDS_MAX], struct problem *problem) MUST_CHECK;
-
-/* The way from the pixels of a result back to those of its image, in directions 0 (across) and 1
- * (down). */
-struct geometry {
-	bool resizes, wraps;
-	uint32_t halo[2];         /* chain_halo() */
-	uint32_t after[2];        /* the sum of the radii of filters after a resize */
-	uint32_t crop[2];         /* chain_crops() */
-	uint32_t size[2];         /* the result's */
-	struct resizing scale[2]; /* if it resizes */
-};
-
-/* Finds the geometry. ERR_IMAGE_TOO_SMALL if BORDER_CROP leaves nothing; ERR_BAD_PARAMETER if sizes
- * are out of their limits. */
-enum error chain_geometry(const struct chain *chain, const struct image *image,
-                          struct geometry *geometry, struct problem *problem) MUST_CHECK;
-
-/* Returns the image's pixels from which these of the result are made, without the halo. */
-struct extent geometry_source(const struct geometry *geometry, int direction, uint32_t first,
-                            uint32_t count);
-
-/* Sets the size of the result: the image's, less the halo on each side with BORDER_CROP, or that of
- * a resize. Errors as for chain_geometry(). */
-enum error chain_output_size(const struct chain *chain, const struct image *image, uint32_t *width,
-                             uint32_t *height, struct problem *problem) MUST_CHECK;

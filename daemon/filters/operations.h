@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "filters/lattice.h"
-#include "filters/resize.h"
 #include "image/image.h"
+#include "image/resampling.h"
 
 enum operation_kind {
 #define OPERATION(symbol, ...) OPERATION_##symbol,

@@ -162,7 +162,7 @@ static void correlate_blocks(const struct taps *t, const struct canvas *in, cons
 /* Sets the weights of a pixel of the result, and the places of the source's pixels, `step` apart;
  * returns those. */
 static struct extent resize_taps(const struct resizing *r, bool magnitudes, int i, size_t step,
-                               double *weight, ptrdiff_t *offset)
+                                 double *weight, ptrdiff_t *offset)
 {
 	const struct extent from = resizing_weights(r, i, weight);
 
@@ -184,17 +184,17 @@ static bool correlate_resized(const struct taps *t, bool magnitudes, const struc
 	ptrdiff_t *offset = malloc(most * sizeof *offset);
 
 	for (uint32_t y = 0; between && offset && y < out->at.height; y++) {
-		const struct extent rows = resize_taps(t->down, magnitudes, out->at.y + (int)y, pitch,
-		                                     weight, offset);
+		const struct extent rows =
+		    resize_taps(t->down, magnitudes, out->at.y + (int)y, pitch, weight, offset);
 
-		rows_sum(between + y * pitch, pitch,
-		         from + canvas_index(in, in->at.x, rows.first), offset, weight, rows.count);
+		rows_sum(between + y * pitch, pitch, from + canvas_index(in, in->at.x, rows.first),
+		         offset, weight, rows.count);
 	}
 	for (size_t k = 0; t->limited && between && offset && k < out->at.height * pitch; k++)
 		between[k] = between[k] <= FLT_MAX ? between[k] : INFINITY;
 	for (uint32_t x = 0; between && offset && x < out->at.width; x++) {
-		const struct extent columns = resize_taps(t->across, magnitudes, out->at.x + (int)x,
-		                                        bands, weight, offset);
+		const struct extent columns =
+		    resize_taps(t->across, magnitudes, out->at.x + (int)x, bands, weight, offset);
 
 		for (uint32_t y = 0; y < out->at.height; y++)
 			rows_sum(to + ((size_t)y * out->at.width + x) * bands, bands,
@@ -418,7 +418,8 @@ static bool linear(const struct operation *op, const struct scale *scale, const 
 		taps.column = op->coefficients + 2 * op->radius_x + 1;
 	}
 	if (!scale->alpha_weighted && taps.across)
-		return correlate_both(&taps, in, out) && (scale->whole || allow_terms(&taps, in, out));
+		return correlate_both(&taps, in, out) &&
+		       (scale->whole || allow_terms(&taps, in, out));
 	if (!scale->alpha_weighted)
 		return correlate_both(&taps, in, out) && allow_lattice(op, scale, true, in, out) &&
 		       allow_float(op, scale, FLOAT_TOLERANCE, in, out);

@@ -216,8 +216,9 @@ static void load_outside(const struct progress *p, const uint8_t *origin, size_t
 			for (uint32_t b = 0; b < c->bands; b++)
 				to[b] = mode != BORDER_CONSTANT
 				            ? image_get_sample(row, from + b, type)
-				        : type == PIXEL_F32 ? (float)p->border_pixel[b] /* as what is read */
-				                            : p->border_pixel[b];
+				        : type == PIXEL_F32
+				            ? (float)p->border_pixel[b] /* as what is read */
+				            : p->border_pixel[b];
 		}
 }
 
@@ -228,7 +229,7 @@ static bool load(struct progress *p, const struct window *w, const void *pixels,
 {
 	const struct geometry *g = &p->geometry;
 	const struct extent x = geometry_source(g, 0, w->x0, w->width),
-	                  y = geometry_source(g, 1, w->y0, w->height);
+	                    y = geometry_source(g, 1, w->y0, w->height);
 	const uint32_t halo_x = g->halo[0], halo_y = g->halo[1];
 	struct canvas *c = &p->canvas;
 	struct region at, there;
@@ -339,10 +340,9 @@ static enum error apply(struct progress *p, uint32_t i)
 	at.width -= 2 * op.radius_x;
 	at.height -= 2 * op.radius_y;
 	if (op.kind == OPERATION_RESIZE) {
-		at = (struct region){(int)p->window.x0 - (int)g->after[0],
-		                     (int)p->window.y0 - (int)g->after[1],
-		                     p->window.width + 2 * g->after[0],
-		                     p->window.height + 2 * g->after[1]};
+		at = (struct region){
+		    (int)p->window.x0 - (int)g->after[0], (int)p->window.y0 - (int)g->after[1],
+		    p->window.width + 2 * g->after[0], p->window.height + 2 * g->after[1]};
 		op.across = g->scale[0];
 		op.down = g->scale[1];
 		p->now.width = op.across.to;
@@ -515,9 +515,7 @@ enum error reference_filter(const struct chain *chain, const struct image *image
 	if (e)
 		return e;
 	chain_crops(chain, &window.x0, &window.y0);
-	return run(chain, image, &window,
-	           first_pixel(chain, image, &window, in),
-	           pitch, false, r);
+	return run(chain, image, &window, first_pixel(chain, image, &window, in), pitch, false, r);
 }
 
 void reference_fini(struct reference *r)
@@ -576,7 +574,8 @@ double reference_cost(const struct chain *chain, const struct image *image, uint
 		uint32_t x, y;
 
 		if (g.resizes && chain->call[i].filter == FILTER_RESIZE) {
-			const double across = resizing_taps(&g.scale[0]), down = resizing_taps(&g.scale[1]);
+			const double across = resizing_taps(&g.scale[0]),
+			             down = resizing_taps(&g.scale[1]);
 
 			cost += w * h * (RESIZE_COST + RESIZE_TERM * across);
 			w = w * g.scale[0].step + across;
@@ -606,7 +605,7 @@ void reference_piece(const struct chain *chain, const struct image *image, struc
 	                         .height = MIN(image->height, MAX(2 * y, HEIGHT))};
 	if (chain_geometry(chain, image, &g, &problem) || !g.resizes)
 		return;
-	/* What is read is to be as large. */
+	/* The source of a piece is to be as large. */
 	piece->width = MIN(g.size[0], (uint32_t)(piece->width / fmax(1, g.scale[0].step)) + 1);
 	piece->height = MIN(g.size[1], (uint32_t)(piece->height / fmax(1, g.scale[1].step)) + 1);
 }

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "filters/chain.h"
+#include "filters/chain_size.h"
 #include "image/image.h"
 
 /* A part of the result, in pixels of the whole image. */

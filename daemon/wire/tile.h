@@ -8,9 +8,10 @@
  * and after x0 + width; the border rule fills in pixels outside the image. (If the chain resizes,
  * geometry_source() tells the rows and pixels in place of y0, height and so on, and rows hold the
  * whole width of the image.) The output area has `height` rows of `width` pixels. Both are as small
- * as alignment allows, because on the way to a GPU every byte between rows costs time. If windows are so tall that three such slots do not fit,
- * or would be hardly more than halo, input areas overlap: each begins below the one before by as
- * many rows as in the image, so that every row exists once.
+ * as alignment allows, because on the way to a GPU every byte between rows costs time. If windows
+ * are so tall that three such slots do not fit, or would be hardly more than halo, input areas
+ * overlap: each begins below the one before by as many rows as in the image, so that every row
+ * exists once.
  *
  * A tile may also be a whole image whose input the device decodes, or whose result it encodes, or
  * both: that side is the scan of a JPEG, described by a struct jpeg_work in the input area. */
@@ -20,7 +21,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "filters/chain.h"
+#include "filters/chain_size.h"
 #include "image/image.h"
 #include "image/jpeg.h"
 
@@ -59,7 +60,8 @@ struct tile {
 	uint32_t arena;  /* number of the arena, as MSG_ARENA gave it */
 	uint32_t x0, y0; /* position of its result's first pixel in the filtered image, in pixels */
 	uint32_t width, height; /* its result's size in pixels */
-	uint64_t in;  /* bytes from the input arena's start to pixel (x0, y0) without the halo, or scan */
+	uint64_t
+	    in; /* bytes from the input arena's start to pixel (x0, y0) without the halo, or scan */
 	uint64_t out; /* bytes from the output arena's start to the result's first pixel or byte */
 	uint32_t in_pitch, out_pitch; /* bytes from row to row; 0 for scans */
 	uint32_t form;                /* enum tile_form */
@@ -77,7 +79,7 @@ struct tile {
 struct tiling {
 	uint64_t in_arena, out_arena; /* bytes of the arenas */
 	struct geometry geometry;
-	struct image image;           /* one plane, if there are several */
+	struct image image; /* one plane, if there are several */
 	uint32_t planes;
 	uint32_t halo_x, halo_y;
 	uint32_t x0, y0;        /* first pixel of the result in the image: chain_crops() */
@@ -93,15 +95,16 @@ struct tiling {
 	uint32_t slots;
 	uint32_t in_places, out_places;
 	uint32_t left, right; /* pixels of an input row outside the image, at either end */
-	uint32_t margin; /* bytes from a row's start to the first pixel that is no halo */
-	uint32_t start;  /* bytes from a slot's start to its first row: pixels x0 are aligned */
+	uint32_t margin;      /* bytes from a row's start to the first pixel that is no halo */
+	uint32_t start; /* bytes from a slot's start to its first row: pixels x0 are aligned */
 	uint32_t in_pitch, out_pitch;
 	uint64_t in_plane, out_plane; /* bytes of a plane of a slot, in each arena */
 	uint64_t in_slot, out_slot;   /* bytes from a slot to the next, of each arena */
 	/* input areas overlap; each plane has a part of the arena with all its areas */
 	bool shared;
-	bool joined; /* input areas lie as in the image: they overlap, or are those of a whole image */
-	bool apart; /* tiles of one page at a time are in work; set after tiling_set_pages() */
+	bool joined; /* input areas lie as in the image: they overlap, or are those of a whole image
+	              */
+	bool apart;  /* tiles of one page at a time are in work; set after tiling_set_pages() */
 };
 
 /* Cuts an image for a chain. samples_max bounds the samples of a tile's result, above a few rows.
@@ -120,8 +123,8 @@ void tiling_set_pages(struct tiling *tiling, uint32_t pages);
 uint32_t tiling_strip(const struct tiling *tiling, uint32_t row);
 uint32_t tiling_row_in_strip(const struct tiling *tiling, uint32_t row);
 
-/* Return the first row of the image for a strip, above the result's first by the halo, and the end of
- * its rows. */
+/* Return the first row of the image for a strip, above the result's first by the halo, and the end
+ * of its rows. */
 int64_t tiling_top(const struct tiling *tiling, uint32_t strip);
 int64_t tiling_end(const struct tiling *tiling, uint32_t strip);
 /* Bytes from the input arena's start to the area of a strip. */

@@ -293,8 +293,8 @@ def test_every_post(document, service):
         values = {"filters": "box"} if path == "/v1/chain" else {
             p["name"]: p["schema"]["examples"][0] for p in operation["parameters"]
             if p.get("required")}
-        if path == "/v1/filters/lut":  # either of two parameters
-            values["table"] = "0,255"
+        values |= {"/v1/filters/lut": {"table": "0,255"},  # either of two parameters
+                   "/v1/filters/resize": {"width": 5}}.get(path, {})
         answer = ask(service, path, values, PNG)
         assert answer.status == 200, (path, answer)
         check_answer(document, operation, answer)

@@ -298,8 +298,7 @@ static struct tile make_tile(const struct plan *plan, uint32_t first, uint32_t h
 
 	chain_crops(&plan->chain, &tile.x0, &tile.y0);
 	tile.y0 += first;
-	tile.in_pitch =
-	    (uint32_t)row_pitch(halo + read_of(plan, &tile, 0).count * pixel + halo);
+	tile.in_pitch = (uint32_t)row_pitch(halo + read_of(plan, &tile, 0).count * pixel + halo);
 	tile.in = GUARD + row_pitch(halo) + (uint64_t)plan->halo_y * tile.in_pitch;
 	return tile;
 }
@@ -385,7 +384,8 @@ static void take_result(struct harness *h, const struct plan *plan, const struct
 		memcpy(out + (tile->index + y) * row, from + (size_t)y * tile->out_pitch, row);
 }
 
-/* Tells whether some step works on points, or resizes: columns for tests are too narrow for that. */
+/* Tells whether some step works on points, or resizes: columns for tests are too narrow for that.
+ */
 static bool on_lattice(const struct plan *plan)
 {
 	if (plan->geometry.resizes)

@@ -252,7 +252,7 @@ def sinc_window(lobes):
 
 
 def cubic(b, c):
-    """Of Mitchell and Netravali."""
+    """Returns a kernel of the family of Mitchell and Netravali."""
     near = np.array([12 - 9 * b - 6 * c, -18 + 12 * b + 6 * c, 0, 6 - 2 * b]) / 6
     far = np.array([-b - 6 * c, 6 * b + 30 * c, -12 * b - 48 * c, 8 * b + 24 * c]) / 6
     return lambda x: np.select([np.abs(x) < 1, np.abs(x) < 2],

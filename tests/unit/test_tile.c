@@ -105,8 +105,8 @@ TEST(test_tiling)
 	}
 }
 
-/* Strips of a result of another size: what each needs of the image lies in its area; areas are apart,
- * or the same row of the image lies at the same place for all. */
+/* Strips of a result of another size: what each needs of the image lies in its area; areas are
+ * apart, or the same row of the image lies at the same place for all. */
 static void check_resized(const struct chain *chain, const struct image *image, uint64_t arena)
 {
 	struct tiling t;
@@ -137,14 +137,16 @@ static void check_resized(const struct chain *chain, const struct image *image, 
 TEST(test_tiling_resized)
 {
 	static const char *const filters[] = {
-	    "resize=width=200", "resize=width=500:enlarge=1,box=size=9", "gaussian=sigma=20,resize=height=90",
+	    "resize=width=200", "resize=width=500:enlarge=1,box=size=9",
+	    "gaussian=sigma=20,resize=height=90",
 	    "resize=width=100:height=100:fit=cover:kernel=nearest,gaussian=sigma=30",
 	    "box=size=31,resize=height=1000:fit=fill:enlarge=1:kernel=box"};
 	static const uint32_t sides[] = {1, 2, 63, 500, 1000, 9000, 20000};
 
 	for (size_t i = 0; i < 5 * 7 * 7; i++) {
 		struct chain *chain = chain_of(filters[i % 5]);
-		const struct image image = {sides[i / 5 % 7], sides[i / 35], 3, (uint32_t)i % PIXEL_TYPES, 0};
+		const struct image image = {sides[i / 5 % 7], sides[i / 35], 3,
+		                            (uint32_t)i % PIXEL_TYPES, 0};
 
 		for (uint64_t arena = 1 << 16; arena <= 1 << 26; arena <<= 5)
 			check_resized(chain, &image, arena);

@@ -3,7 +3,7 @@
 
 #include "device/plan/programs.h"
 #include "device/plan/step.h"
-#include "filters/chain.h"
+#include "filters/chain_size.h"
 #include "wire/tile.h"
 
 /* The maximum number of steps. A filter takes at most ten: to YCbCr, premultiply, shrink (2),

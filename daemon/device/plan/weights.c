@@ -169,9 +169,10 @@ static bool write_pixels(const struct geometry *g, int direction, uint32_t words
 	const int32_t after = (int32_t)g->after[direction], last = (int32_t)r->to - 1;
 	const int32_t end = (int32_t)listed_pixels(g, direction);
 	double *weight = calloc(words, sizeof *weight);
+	const bool made = weight;
 
 	for (int32_t i = 0; weight && i < end; i++, at += words) {
-		/* What a border rule makes again need only be readable. */
+		/* Pixels that a border rule makes again need only be readable. */
 		const int32_t like = g->wraps ? i - after : MIN(MAX(i - after, 0), last);
 		const struct extent from = resizing_weights(r, like, weight);
 
@@ -181,7 +182,7 @@ static bool write_pixels(const struct geometry *g, int direction, uint32_t words
 			at[2 + k].real = (float)weight[k];
 	}
 	free(weight);
-	return weight;
+	return made;
 }
 
 enum error weights_new_resize(const struct device *device, const struct geometry *g, int direction,
@@ -208,6 +209,7 @@ static bool write_rows(const struct geometry *g, const struct extent *source, un
 {
 	const struct resizing *r = &g->scale[1];
 	double *weight = calloc(resizing_taps(r), sizeof *weight);
+	const bool made = weight;
 	int32_t row = source->first;
 
 	lists->whole = (uint32_t)source->first;
@@ -230,7 +232,7 @@ static bool write_rows(const struct geometry *g, const struct extent *source, un
 		}
 	}
 	free(weight);
-	return weight;
+	return made;
 }
 
 enum error weights_new_ring(const struct device *device, const struct geometry *g,

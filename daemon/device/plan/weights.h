@@ -2,6 +2,7 @@
 #pragma once
 
 #include "device/plan/variant.h"
+#include "filters/chain_size.h"
 
 /* Makes a device buffer with an operation's coefficients in a format, or with the plane of bits of
  * OPERATION_EDGES. rows: those of a work-item, for WEIGHTS_PADDED. as_matrix: write a separable
@@ -19,7 +20,7 @@ enum error weights_new_resize(const struct device *device, const struct geometry
 
 /* The lists in the weights of a resize. */
 struct resize_lists {
-	uint32_t words; /* of each pixel, across for resize_ring */
+	uint32_t words; /* each pixel's number of them, across for resize_ring */
 	uint32_t out;   /* resize_ring: pixels that a group makes; else 0 */
 	/* resize_ring: columns and rows of the result, among those that have weights; where the
 	 * lists of rows begin, in words */

@@ -152,11 +152,10 @@ static bool image_fits(const struct job *job, const struct message_image *m)
 	       image_valid(&m->image) && image_valid(&m->answer) &&
 	       pages <= job->options.pixels_max / image_pixels(&m->whole) &&
 	       image_pixels(&m->image) <= image_pixels(&m->whole) &&
-	       image_pixels(&m->answer) <= most &&
-	       (!job->gather || image_planes(&m->image) == 1) && m->tiles &&
-	       (known == 1 || (known == pages && m->tiles % pages == 0)) &&
-	       m->tiles <= most * image_planes(&m->image) * pages &&
-	       m->late <= 1 && (!m->late || m->tiles == 1);
+	       image_pixels(&m->answer) <= most && (!job->gather || image_planes(&m->image) == 1) &&
+	       m->tiles && (known == 1 || (known == pages && m->tiles % pages == 0)) &&
+	       m->tiles <= most * image_planes(&m->image) * pages && m->late <= 1 &&
+	       (!m->late || m->tiles == 1);
 }
 
 /* Chooses the lane for sides that a device can do, unless the request leaves no choice. */

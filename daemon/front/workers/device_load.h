@@ -8,9 +8,9 @@
 /* Counts the multiply-adds of the chain for one sample, without halos. */
 double cost_per_sample(const struct chain *chain);
 
-/* Counts the multiply-adds of the chain for one band of a result of this size, of such an image. Each
- * filter also computes the halo that later filters need, which dominates when a result is small and
- * windows are large. */
+/* Counts the multiply-adds of the chain for one band of a result of this size, of such an image.
+ * Each filter also computes the halo that later filters need, which dominates when a result is
+ * small and windows are large. */
 double cost_of_area(const struct chain *chain, const struct image *image, uint32_t width,
                     uint32_t height);
 

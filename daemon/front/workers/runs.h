@@ -18,8 +18,8 @@ struct codec_run {
 	/* Devices that may have the job as one tile with scans, 0: none; and whether one has it. */
 	uint64_t jpeg_devices;
 	bool jpeg_out;
-	bool answer_late; /* MSG_ANSWER goes with the result of the only tile */
-	uint64_t answer_pixels; /* of each page */
+	bool answer_late;       /* MSG_ANSWER goes with the result of the only tile */
+	uint64_t answer_pixels; /* a page's */
 	/* Maximum size of an answer that a device encodes, and that is opened when its size is
 	 * known; else 0. */
 	uint64_t answer_max;

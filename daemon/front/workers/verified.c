@@ -81,8 +81,7 @@ bool verified_take(struct verified_tiles *tiles, struct job *job, const struct m
 
 	if (!t->known || t->out || t->tile.index != m->index || m->run != t->run || !m->samples ||
 	    m->samples > (uint64_t)t->tile.width * t->tile.height * BANDS_MAX ||
-	    m->mismatches > m->samples ||
-	    !(m->largest >= 0))
+	    m->mismatches > m->samples || !(m->largest >= 0))
 		return false;
 	*finding = (struct finding){.device = t->device,
 	                            .kernels = t->kernels,

@@ -1,10 +1,12 @@
-/* The arithmetic of a change of size: sizes, weights, and which pixels of an image a result needs. */
+/* The arithmetic of a change of size: sizes, weights, and which pixels of an image a result needs.
+ */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "chains.h"
-#include "filters/resize.h"
+#include "filters/chain_size.h"
 
 static const char *const kernels[] = {"lanczos3", "lanczos2", "mitchell", "catmullrom",
                                       "triangle", "box",      "nearest"};
@@ -12,23 +14,25 @@ static const char *const kernels[] = {"lanczos3", "lanczos2", "mitchell", "catmu
 static struct resizing resizing_of(enum resample kernel, uint32_t from, uint32_t to)
 {
 	char text[80];
-	struct resizing across, down;
+	const struct image image = {.width = from, .height = 1, .bands = 1};
+	struct geometry geometry;
 	struct chain *chain;
 
 	snprintf(text, sizeof text, "resize=width=%u:fit=fill:enlarge=1:kernel=%s", to,
 	         kernels[kernel]);
 	chain = chain_of(text);
-	assert_int_equal(resize_find(&chain->call[0], from, 1, &across, &down, &problem), ERR_OK);
+	assert_int_equal(chain_geometry(chain, &image, &geometry, &problem), ERR_OK);
 	free(chain);
-	return across;
+	return geometry.scale[0];
 }
 
 /* Weights sum to 1, are those of few pixels, which follow one another, and are symmetric if the
  * result is. */
 TEST(test_weights)
 {
-	static const uint32_t sides[][2] = {{1, 1},    {1, 100}, {100, 1},   {7, 7},      {3, 200},
-	                                    {640, 97}, {97, 640}, {1000, 33}, {1000000, 10007}};
+	static const uint32_t sides[][2] = {{1, 1},    {1, 100},   {100, 1},
+	                                    {7, 7},    {3, 200},   {640, 97},
+	                                    {97, 640}, {1000, 33}, {1000000, 10007}};
 
 	for (enum resample k = 0; k < RESAMPLES; k++)
 		for (size_t s = 0; s < sizeof sides / sizeof *sides; s++) {
@@ -38,7 +42,8 @@ TEST(test_weights)
 
 			for (int32_t i = 0; i < (int32_t)r.to; i++) {
 				const struct extent from = resizing_weights(&r, i, weight),
-				                    all = resizing_source(&r, (struct extent){i, 1});
+				                    all =
+				                        resizing_source(&r, (struct extent){i, 1});
 				double sum = 0, centre = 0;
 
 				assert_in_range(from.count, 1, resizing_taps(&r));
