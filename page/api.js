@@ -1,6 +1,7 @@
 /* The service that the page belongs to, with the user's token. Addresses are relative to the
  * page's, so that it works below any prefix. */
 import { Service } from './convolved.js';
+import { fetchShown } from './upload.js';
 
 const KEY = 'convolved-token';
 
@@ -14,7 +15,7 @@ function keptToken() {
 }
 
 /* The page itself says when it asks again. */
-export const service = new Service(new URL('./', document.baseURI), { token: keptToken(), patience: 0 });
+export const service = new Service(new URL('./', document.baseURI), { token: keptToken(), patience: 0, fetch: fetchShown });
 
 export function setToken(text) {
   service.token = text;

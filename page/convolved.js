@@ -128,16 +128,17 @@ const newKey = () => crypto.getRandomValues(new Uint32Array(4)).join('-');
 const pathOf = (job) => `v1/jobs/${encodeURIComponent(job.id ?? job)}`;
 
 /* A service; by default the one that this module comes from. `patience` is the total of seconds
- * that a request may be told to wait (429, 503). */
+ * that a request may be told to wait (429, 503); `fetch` sends requests, as fetch() does. */
 export class Service {
-  constructor(url = new URL('./', import.meta.url), { token = '', patience = 60 } = {}) {
+  constructor(url = new URL('./', import.meta.url), { token = '', patience = 60, fetch = globalThis.fetch } = {}) {
     this.base = new URL(String(url).replace(/\/?$/, '/'));
     this.token = token;
     this.patience = patience;
+    this.fetch = fetch;
   }
 
   async #fetch(target, options) {
-    const headers = new Headers(options.headers);
+    const headers = new Headers(options.headers), { fetch } = this;
 
     if (this.token)
       headers.set('Authorization', `Bearer ${this.token}`);

@@ -9,7 +9,7 @@ export async function decode(blob, signal) {
   try {
     return await createImageBitmap(blob);
   } catch {
-    const answer = await service.apply(blob, { filter: 'linear', gain: 1 }, { format: 'png' }, { signal });
+    const answer = await service.apply(blob, { filter: 'linear', gain: 1 }, { format: 'png' }, { signal, bar: true });
     return createImageBitmap(answer.blob);
   }
 }
