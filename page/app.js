@@ -25,6 +25,7 @@ const store = createStore({
   tool: 'compare', // or rectangle, ellipse, roi: the effect of a drag on the stage
   catalogue: null, // {filters: Map by name, common}
   language: 'curl',
+  whole: null, // the work that is asked for whole, though there is a preview
   outcome: null, // outcome of the latest request that has ended; views ask outcomeOf()
   catalogueProblem: null,
   tokens: 0, again: 0, revision: 0, // count new tokens, retries, and states that came from an address

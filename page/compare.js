@@ -2,17 +2,18 @@
  * of the image is at offset + scale * point of the stage, in CSS pixels. */
 import { h, find } from './dom.js';
 import { drawShapes, shapeTool } from './regions.js';
-import { outcomeOf, problemOf } from './run.js';
+import { outcomeOf, percentOf, problemOf } from './run.js';
 
 const MOST = 64, GRID = 14, NEAR = 18;
 
-/* Returns the colour of one pixel of a bitmap, or null outside. */
+/* Returns the colour of a bitmap in its place at one pixel of the image, or null outside. */
 const probe = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true });
-function pixelOf(bitmap, x, y) {
-  if (!bitmap || x < 0 || y < 0 || x >= bitmap.width || y >= bitmap.height)
+function pixelOf({ bitmap, x: left = 0, y: top = 0, width, height }, x, y) {
+  const column = Math.floor((x - left) * bitmap.width / width), row = Math.floor((y - top) * bitmap.height / height);
+  if (column < 0 || row < 0 || column >= bitmap.width || row >= bitmap.height)
     return null;
   probe.clearRect(0, 0, 1, 1);
-  probe.drawImage(bitmap, -x, -y);
+  probe.drawImage(bitmap, -column, -row);
   return [...probe.getImageData(0, 0, 1, 1).data].slice(0, 3).join(' ');
 }
 
@@ -76,9 +77,8 @@ export function compareView(store) {
     }
   }
 
-  function place(bitmap, dx, dy) {
-    context.drawImage(bitmap, view.x + dx * view.scale, view.y + dy * view.scale, bitmap.width * view.scale,
-      bitmap.height * view.scale);
+  function place({ bitmap, x = 0, y = 0, width, height }) {
+    context.drawImage(bitmap, view.x + x * view.scale, view.y + y * view.scale, width * view.scale, height * view.scale);
   }
 
   function paintGrid(image) {
@@ -106,15 +106,14 @@ export function compareView(store) {
     context.rect(line, 0, view.width - line, view.height);
     context.clip();
     context.clearRect(line, 0, view.width - line, view.height);
-    if (!result || result.bitmap.width < image.width || result.bitmap.height < image.height) {
+    if (!result || result.width < image.width || result.height < image.height) {
       context.globalAlpha = 0.3;
-      place(image.bitmap, 0, 0);
+      place(image);
       context.globalAlpha = 1;
     }
     if (result) {
-      context.clearRect(view.x + result.x * view.scale, view.y + result.y * view.scale, result.bitmap.width * view.scale,
-        result.bitmap.height * view.scale);
-      place(result.bitmap, result.x, result.y);
+      context.clearRect(view.x + result.x * view.scale, view.y + result.y * view.scale, result.width * view.scale, result.height * view.scale);
+      place(result);
     }
     context.restore();
   }
@@ -133,7 +132,7 @@ export function compareView(store) {
       return;
     context.imageSmoothingEnabled = view.scale < 1;
     context.imageSmoothingQuality = 'high';
-    place(image.bitmap, 0, 0);
+    place(image);
     if (divided)
       paintAfter(result, line);
     if (view.scale >= GRID)
@@ -150,8 +149,8 @@ export function compareView(store) {
 
   function showPixel() {
     const { image } = store.state, { result } = outcomeOf(store.state), point = view.pointer && toImage(view.pointer.x, view.pointer.y);
-    const x = Math.floor(point?.x), y = Math.floor(point?.y), before = point && pixelOf(image?.bitmap, x, y);
-    const after = result && pixelOf(result.bitmap, x - result.x, y - result.y);
+    const x = Math.floor(point?.x), y = Math.floor(point?.y), before = point && image && pixelOf(image, x, y);
+    const after = before && result && pixelOf(result, x, y);
     find('#pixel').textContent = !before ? '' : `${x}, ${y}   ${before}${after ? `  →  ${after}` : ''}`;
   }
 
@@ -287,6 +286,10 @@ export function compareView(store) {
   store.watch((s) => [s.image, outcomeOf(s), s.regions, s.roi, s.shape, s.tool], ({ tool }) => {
     stage.dataset.tool = tool;
     draw();
+  });
+  store.watch((s) => [percentOf(s), outcomeOf(s).state], (s) => {
+    find('#preview').hidden = percentOf(s) === 100 || outcomeOf(s).state === 'idle';
+    find('#preview').textContent = `Preview at ${percentOf(s)} %`;
   });
   store.watch((s) => [outcomeOf(s).state], (s) => stage.setAttribute('aria-busy', String(outcomeOf(s).state === 'busy')));
   addEventListener('themechange', draw);

@@ -1,24 +1,34 @@
 /* Sends the request of the state whenever that changes. Its outcome belongs to it: once the state
- * asks for anything else, no view can still get the former one. */
+ * asks for anything else, no view can still get the former one. A large image is tried as a preview,
+ * until the state wants the whole of just this. */
 import { service } from './api.js';
 import { requestOf } from './chain.js';
 import { announce } from './dom.js';
 import { decode } from './image.js';
+import { forgetSmall, previewOf, previewPercent, smallImage } from './preview.js';
 
 const PAUSE_MS = 80; // while a slider moves
 const IDLE = { state: 'idle' }, BUSY = { state: 'busy' };
 
+export const same = (some, others) => some.every((one, i) => Object.is(one, others?.[i]));
+
+/* The work that a state asks for. */
+export const workOf = (s) => [s.image, s.chain, s.common, s.regions, s.roi];
+
+/* Returns the scale at which it is done, in percent: below 100 it is a preview. */
+export const percentOf = (s) => (same(workOf(s), s.whole) ? 100 : previewPercent(s));
+
 /* All inputs of a request. */
-const inputsOf = (s) => [s.image, s.chain, s.common, s.regions, s.roi, s.tokens, s.again];
+const inputsOf = (s) => [...workOf(s), percentOf(s), s.tokens, s.again];
 
 /* Returns the outcome of the state's request: {state: 'idle'}, 'busy', 'done' with the result
- * {answer, bitmap, x, y, ms}, or 'failed' with the problem. A file that is being opened counts as a
- * request. */
+ * {answer, bitmap, ms, percent, x, y, width, height}, its place in the image, or 'failed' with the
+ * problem. A file that is being opened counts as a request. */
 export function outcomeOf(state) {
   const { image, opening, outcome } = state;
   if (opening || !image || !requestOf(state))
     return opening ?? IDLE;
-  return outcome && inputsOf(state).every((input, i) => Object.is(input, outcome.inputs[i])) ? outcome : BUSY;
+  return outcome && same(inputsOf(state), outcome.inputs) ? outcome : BUSY;
 }
 
 /* The error that the page shows, or undefined. */
@@ -34,11 +44,13 @@ function placeOf({ common, roi, image }, bitmap) {
   };
 }
 
-async function fetchResult(state, target, signal) {
-  const begun = performance.now();
-  const answer = await service.post(target, state.image.blob, { signal });
-  const ms = performance.now() - begun, bitmap = await decode(answer.blob, signal);
-  return { answer, bitmap, ms, ...placeOf(state, bitmap) };
+async function fetchResult(state, signal) {
+  const { image } = state, percent = percentOf(state);
+  const asked = percent < 100 ? previewOf(state, await smallImage(image, percent)) : state;
+  const begun = performance.now(), answer = await service.post(requestOf(asked).target, asked.image.blob, { signal, bar: true });
+  const ms = performance.now() - begun, bitmap = await decode(answer.blob, signal), { x, y } = placeOf(asked, bitmap);
+  const across = (length) => length * image.width / asked.image.width, down = (length) => length * image.height / asked.image.height;
+  return { answer, bitmap, ms, percent, x: across(x), y: down(y), width: across(bitmap.width), height: down(bitmap.height) };
 }
 
 export function startRunner(store) {
@@ -49,15 +61,16 @@ export function startRunner(store) {
     const settle = (outcome) => signal.aborted || store.set({ outcome: { inputs, ...outcome } });
 
     try {
-      const result = await fetchResult(state, requestOf(state).target, signal);
+      const result = await fetchResult(state, signal);
       settle({ state: 'done', result });
       if (!signal.aborted)
-        announce(`Filtered in ${Math.round(result.ms)} milliseconds`);
+        announce(`${result.percent < 100 ? 'Preview filtered' : 'Filtered'} in ${Math.round(result.ms)} milliseconds`);
     } catch (problem) {
       settle({ state: 'failed', problem });
     }
   }
 
+  store.watch((s) => [s.image], forgetSmall);
   store.watch(inputsOf, (state) => {
     clearTimeout(timer);
     last?.abort();

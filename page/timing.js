@@ -1,7 +1,7 @@
 /* The answer's headers, for people: Server-Timing as a waterfall, the workers of each stage,
  * losses, the findings of verify=1. */
 import { find, h } from './dom.js';
-import { outcomeOf } from './run.js';
+import { outcomeOf, same, workOf } from './run.js';
 
 const STAGES = { receive: 'receive', queue: 'queue', compile: 'compile', wait: 'wait', decode: 'decode', upload: 'upload', download: 'download', encode: 'encode', verify: 'verify', reference: 'reference' };
 const LOST = {
@@ -67,14 +67,18 @@ function verdict(headers) {
 const bytes = (n) => (n >= 1e6 ? `${(n / 1e6).toFixed(1)} MB` : `${(n / 1e3).toFixed(n >= 1e5 ? 0 : 1)} kB`);
 
 export function timingView(store) {
-  const table = find('#waterfall'), badges = find('#badges'), save = find('#save');
-  let url = null;
+  const table = find('#waterfall'), badges = find('#badges'), save = find('#save'), saveWhole = find('#save-whole');
+  let url = null, wish = null; // the work whose whole result is to be saved once it is there
+
+  saveWhole.addEventListener('click', () => store.set({ whole: wish = workOf(store.state) }));
 
   store.watch((s) => [outcomeOf(s)], (s) => {
     const { state, result } = outcomeOf(s);
     find('#busy').hidden = state !== 'busy';
     find('#timing-empty').hidden = Boolean(result);
-    table.hidden = save.hidden = !result;
+    table.hidden = !result;
+    save.hidden = result?.percent !== 100;
+    saveWhole.hidden = !result || result.percent === 100;
     for (const part of [badges, table.tBodies[0], table.tFoot])
       part.replaceChildren();
     URL.revokeObjectURL(url);
@@ -88,8 +92,12 @@ export function timingView(store) {
     save.href = url;
     save.download = `${s.image.name.replace(/\.\w+$/, '')}-filtered.${(blob.type.split('/')[1] || 'bin').replace('jpeg', 'jpg')}`;
     const device = headers.get('X-Device');
-    badges.append(...[verdict(headers), badge('', `${kind.width} × ${kind.height} × ${kind.bands}:${kind.type} · ${bytes(blob.size)}`, 'Width, height and bands of the answer, and the size of its file'),
+    badges.append(...[result.percent < 100 && badge('warn', `preview at ${result.percent} %`, 'All of this is about a smaller version, with lengths to its scale; saving filters the whole image'),
+      verdict(headers), badge('', `${kind.width} × ${kind.height} × ${kind.bands}:${kind.type} · ${bytes(blob.size)}`, 'Width, height and bands of the answer, and the size of its file'),
       device && badge('', device.replace(/ \([^)]*\)/g, ''), device),
       lost.length && badge('', lost.map((word) => LOST[word] || word).join(', '), 'What the format has lost')].filter(Boolean));
+    if (wish && same(workOf(s), wish))
+      save.click();
+    wish = null;
   });
 }

@@ -353,11 +353,11 @@ def assert_no_result(browser, former=NEGATIVE):
     browser.wait(f"((p, c) => p.some((v, i) => Math.abs(v - c[i]) > 20))({PIXEL}, arguments[2])", x, y, list(former), what="the former result is gone")
 
 
-def save(browser):
+def save(browser, button="#save"):
     """Returns the file that pressing "Save the result" makes."""
     with tempfile.TemporaryDirectory() as directory:
         browser.command("Page.setDownloadBehavior", behavior="allow", downloadPath=directory)
-        browser.click("#save")
+        browser.click(button)
         file, = poll(lambda: list(pathlib.Path(directory).glob("*.png")), what="a saved file")
         return file.name, file.read_bytes()
 
