@@ -129,14 +129,14 @@ void catalogue_get_filters(struct request *r)
 		bool has_words = json_is_string(json_array_get(choices, 0)); /* not 0 and 1 */
 		bool is_number = p->kind.type != VALUE_WORD && p->kind.unit && *p->kind.unit;
 
-		json_array_append_new(
-		    common, json_pack("{s:s, s:s, s:b, s:O*, s:O*, s:s*, s:O*, s:O*}", "name", p->name,
-		                      "text", p->text, "chain_only", p->for_chain, "choices",
-		                      has_words ? choices : NULL, "type",
-		                      json_object_get(schema, "type"), "unit",
-		                      is_number ? p->kind.unit : NULL, "minimum",
-		                      json_object_get(schema, "minimum"), "maximum",
-		                      json_object_get(schema, "maximum")));
+		json_array_append_new(common,
+		                      json_pack("{s:s, s:s, s:b, s:O*, s:O*, s:s*, s:O*, s:O*}",
+		                                "name", p->name, "text", p->text, "chain_only",
+		                                p->for_chain, "choices", has_words ? choices : NULL,
+		                                "type", json_object_get(schema, "type"), "unit",
+		                                is_number ? p->kind.unit : NULL, "minimum",
+		                                json_object_get(schema, "minimum"), "maximum",
+		                                json_object_get(schema, "maximum")));
 		json_decref(schema);
 	}
 	answer_json(&r->answer, 200, json_pack("{s:o, s:o}", "filters", list, "common", common));
