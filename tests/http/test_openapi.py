@@ -151,6 +151,7 @@ def test_choices_of_common_parameters(document, shared):
     for name in ("border", "format", "channels", "priority"):
         assert len(common[name]["choices"]) > 1
     assert all(len(parameter["text"]) > 10 for parameter in common.values())
+    assert [common["feather"].get(fact) for fact in ("type", "unit", "minimum")] == ["integer", "pixels", 0]
     assert common["luma"]["chain_only"] and not common["roi"]["chain_only"]
 
 
