@@ -249,3 +249,13 @@ def test_the_upload_of_a_large_image_goes_on(browser, judged, slow):
     slow(False)
     browser.wait(PREVIEW)
     assert len(asked(judged, "resize")) == 1 and [p["size"] for _, p, _ in asked(judged, "box")] == ["19"]
+
+    slow(True)
+    put(browser, noisy, "again.png")
+    browser.wait("document.querySelector('#name').textContent.startsWith('again.png')")
+    browser.wait(f"{UPLOAD}?.value")
+    put(browser, imagefiles.written(imagefiles.pil(PIXELS[:30, :40]), "png"), "small.png")
+    browser.wait("document.querySelector('#name').textContent.startsWith('small.png')")
+    slow(False)
+    browser.wait(f"!{UPLOAD} && {DONE} && !{MARKED}")
+    assert [body for _, _, body in asked(judged, "resize") if body == noisy] == [noisy]
