@@ -149,6 +149,39 @@ enum error chain_size_to(const struct chain *chain, uint32_t width, uint32_t hei
 
 /* ---- from a result back to its image ---- */
 
+/* Finds both directions of a resize, whose sizes are those of the original. */
+static enum error find_resizing(const struct filter_call *call, const struct image *image,
+                                struct resizing scale[2], struct problem *problem)
+{
+	const struct draft *d = &image->draft;
+	enum error e;
+
+	if (!d->width)
+		return find_sizes(call, image->width, image->height, &scale[0], &scale[1], problem);
+	e = find_sizes(call, d->width, d->height, &scale[0], &scale[1], problem);
+	if (e)
+		return e;
+	resizing_from_draft(&scale[0], image->width, d->before[0], d->after[0]);
+	resizing_from_draft(&scale[1], image->height, d->before[1], d->after[1]);
+	return ERR_OK;
+}
+
+uint32_t chain_draft(const struct chain *chain, const struct image *image)
+{
+	struct resizing scale[2];
+	struct problem problem;
+	uint32_t by = DRAFT_MAX;
+
+	if (!chain->count || chain->call[0].filter != FILTER_RESIZE ||
+	    chain->call[0].value[RESIZE_KERNEL] == RESAMPLE_NEAREST ||
+	    find_sizes(&chain->call[0], image->width, image->height, &scale[0], &scale[1],
+	               &problem))
+		return 1;
+	while (by > 1 && fmin(scale[0].step, scale[1].step) < 2 * by)
+		by /= 2;
+	return by;
+}
+
 enum error chain_geometry(const struct chain *chain, const struct image *image, struct geometry *g,
                           struct problem *problem)
 {
@@ -159,8 +192,7 @@ enum error chain_geometry(const struct chain *chain, const struct image *image, 
 	                       .size = {image->width, image->height}};
 	chain_halo(chain, &g->halo[0], &g->halo[1]);
 	if (g->resizes) {
-		const enum error e = find_sizes(&chain->call[at], image->width, image->height,
-		                                &g->scale[0], &g->scale[1], problem);
+		const enum error e = find_resizing(&chain->call[at], image, g->scale, problem);
 
 		chain_radii(chain, at, chain->count, &g->after[0], &g->after[1]);
 		g->size[0] = g->scale[0].to;

@@ -26,6 +26,10 @@ struct geometry {
 enum error chain_geometry(const struct chain *chain, const struct image *image,
                           struct geometry *geometry, struct problem *problem) MUST_CHECK;
 
+/* Returns how many times smaller an image of this size may be decoded for the chain: 1, or a power
+ * of 2 up to DRAFT_MAX if it begins with a resize that shrinks what is left at least by half. */
+uint32_t chain_draft(const struct chain *chain, const struct image *image);
+
 /* Returns the image's pixels from which these of the result are made, without the halo. */
 struct extent geometry_source(const struct geometry *geometry, int direction, uint32_t first,
                               uint32_t count);

@@ -30,13 +30,44 @@ uint64_t image_size(const struct image *image)
 	return (uint64_t)image_row_size(image) * image->height;
 }
 
+/* Checks a direction of a draft. */
+static bool covers(uint32_t original, int32_t before, int32_t after, uint32_t side)
+{
+	const int64_t covered = (int64_t)original + before + after;
+
+	return original >= 1 && original <= IMAGE_SIDE_MAX && before > -DRAFT_MAX &&
+	       before < DRAFT_MAX && after > -DRAFT_MAX && after < DRAFT_MAX && covered >= side &&
+	       covered <= (int64_t)side * DRAFT_MAX;
+}
+
+static bool draft_valid(const struct image *image)
+{
+	static const struct draft none;
+	const struct draft *d = &image->draft;
+
+	return !memcmp(d, &none, sizeof none) ||
+	       (covers(d->width, d->before[0], d->after[0], image->width) &&
+	        covers(d->height, d->before[1], d->after[1], image->height));
+}
+
 bool image_valid(const struct image *image)
 {
 	return image->width >= 1 && image->width <= IMAGE_SIDE_MAX && image->height >= 1 &&
 	       image->height <= IMAGE_SIDE_MAX && image->bands >= 1 &&
-	       image->bands <= IMAGE_BANDS_MAX && image->type < PIXEL_TYPES &&
+	       image->bands <= IMAGE_BANDS_MAX && image->type < PIXEL_TYPES && draft_valid(image) &&
 	       (!image->alpha ||
 	        (image->alpha == 1 && image->bands % 2 == 0 && image->bands <= BANDS_MAX));
+}
+
+void image_shrink(struct image *image, uint32_t width, uint32_t height, uint32_t by)
+{
+	image->draft = (struct draft){.width = image->width, .height = image->height};
+	if (by) {
+		image->draft.after[0] = (int32_t)(width * by - image->width);
+		image->draft.after[1] = (int32_t)(height * by - image->height);
+	}
+	image->width = width;
+	image->height = height;
 }
 
 uint32_t image_planes(const struct image *image)

@@ -15,12 +15,24 @@ enum pixel_type { PIXEL_U8, PIXEL_U16, PIXEL_F32, PIXEL_TYPES };
  * grey. */
 enum { BANDS_MAX = 4, IMAGE_BANDS_MAX = 21, IMAGE_SIDE_MAX = 1000000 };
 
+/* Decoders make drafts up to this many times smaller. */
+enum { DRAFT_MAX = 8 };
+
+/* The place of an image that was decoded smaller than it is. It covers the original, and so many
+ * pixels of that beyond its edges (negative: fewer than to there): left and above, right and below,
+ * less than DRAFT_MAX. */
+struct draft {
+	uint32_t width, height; /* the original's; 0: this is no draft */
+	int32_t before[2], after[2];
+};
+
 /* An interleaved image. With alpha, the last band is alpha (bands is then 2 or 4). */
 struct image {
 	uint32_t width, height; /* pixels, 1 to IMAGE_SIDE_MAX */
 	uint32_t bands;         /* 1 to IMAGE_BANDS_MAX */
 	uint32_t type;          /* enum pixel_type */
 	uint32_t alpha;         /* 0 or 1 */
+	struct draft draft;
 };
 
 /* A rectangle of an image, in pixels. */
@@ -59,6 +71,10 @@ void image_put_sample(void *samples, size_t i, enum pixel_type type, double valu
 
 /* True if every field is within its limits. */
 bool image_valid(const struct image *image);
+
+/* Makes the image a draft of itself of this size, whose pixels stand for squares of `by` pixels a
+ * side, from the upper left corner on; 0: it covers just the image. */
+void image_shrink(struct image *image, uint32_t width, uint32_t height, uint32_t by);
 
 /* Return the number of planes, 1 if all bands are filtered together, and a plane as an image. */
 uint32_t image_planes(const struct image *image);

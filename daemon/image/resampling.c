@@ -95,6 +95,15 @@ static struct extent reach(const struct resizing *r, int32_t i)
 	return (struct extent){first, (uint32_t)(end - first)};
 }
 
+void resizing_from_draft(struct resizing *r, uint32_t pixels, int32_t before, int32_t after)
+{
+	const double ratio = pixels / ((double)r->from + before + after);
+
+	r->first = (r->first + before) * ratio;
+	r->step *= ratio;
+	r->from = pixels;
+}
+
 struct extent resizing_source(const struct resizing *r, struct extent result)
 {
 	const struct extent first = reach(r, result.first),

@@ -25,7 +25,7 @@ void picture_make(struct picture *p, uint32_t width, uint32_t height, uint32_t b
 {
 	size_t samples = (size_t)width * height * bands;
 
-	p->image = (struct image){width, height, bands, type, alpha};
+	p->image = (struct image){width, height, bands, type, alpha, {0}};
 	p->pixels = malloc(image_size(&p->image));
 	for (size_t i = 0; i < samples; i++) {
 		uint32_t smooth = (uint32_t)(i / bands % width + i / bands / width) * 331;

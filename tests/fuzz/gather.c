@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const uint8_t *at = data;
 	size_t left = size;
 	uint8_t kind[4];
-	struct image image = {9, 9, 1, PIXEL_U8, 0};
+	struct image image = {9, 9, 1, PIXEL_U8, 0, {0}};
 
 	take(&at, &left, kind, sizeof kind);
 	image.bands = 1 + kind[0] % BANDS_MAX;

@@ -131,7 +131,7 @@ static void encode(void *state, const struct image *image, uint8_t *pixels, bool
 /* Puts a frame's row, all of one value, on a canvas that ends where the image does. */
 static void blend(const struct apng *apng, const struct apng_frame *f)
 {
-	const struct image image = {f->width, 1, 4, f->x & 1 ? PIXEL_U8 : PIXEL_U16, 1};
+	const struct image image = {f->width, 1, 4, f->x & 1 ? PIXEL_U8 : PIXEL_U16, 1, {0}};
 	uint8_t *row, *above;
 
 	if (f->width > 1000 || f->x + f->width != apng->width)

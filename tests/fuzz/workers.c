@@ -116,10 +116,10 @@ static void post(void)
 /* Those of a codec worker about its job. */
 static void say_of_job(const struct codec *c, struct message *m)
 {
-	static const struct image images[] = {{64, 48, 3, PIXEL_U8, 0},
-	                                      {1000, 800, 1, PIXEL_U8, 0},
-	                                      {500, 3000, 4, PIXEL_F32, 1},
-	                                      {40, 40, 7, PIXEL_U16, 0}};
+	static const struct image images[] = {{64, 48, 3, PIXEL_U8, 0, {0}},
+	                                      {1000, 800, 1, PIXEL_U8, 0, {0}},
+	                                      {500, 3000, 4, PIXEL_F32, 1, {0}},
+	                                      {40, 40, 7, PIXEL_U16, 0, {0}}};
 	const struct job *job = c->job;
 	const unsigned what = take(8), how = take(256);
 	const struct image *image = &images[how % 4];

@@ -136,11 +136,11 @@ TEST(test_by_colour)
 	    {"grayscale", "y.yy."},
 	    {"colormatrix=matrix=1 0 0 0;0 1 0 0;0 0 1 0", "..yy."},
 	};
-	static const struct image images[] = {{5, 5, 1, PIXEL_U8, 0},
-	                                      {5, 5, 2, PIXEL_U8, 0},
-	                                      {5, 5, 3, PIXEL_U8, 0},
-	                                      {5, 5, 4, PIXEL_U8, 1},
-	                                      {5, 5, 4, PIXEL_U8, 0}};
+	static const struct image images[] = {{5, 5, 1, PIXEL_U8, 0, {0}},
+	                                      {5, 5, 2, PIXEL_U8, 0, {0}},
+	                                      {5, 5, 3, PIXEL_U8, 0, {0}},
+	                                      {5, 5, 4, PIXEL_U8, 1, {0}},
+	                                      {5, 5, 4, PIXEL_U8, 0, {0}}};
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct chain *chain = chain_of(rows[i].chain);

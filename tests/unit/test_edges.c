@@ -11,7 +11,7 @@ static uint8_t pixels[SIDE * SIDE]; /* 128: perhaps an edge; 255: surely */
 
 static size_t count_sure(void)
 {
-	const struct image image = {SIDE, SIDE, 1, PIXEL_U8, 0};
+	const struct image image = {SIDE, SIDE, 1, PIXEL_U8, 0, {0}};
 	struct edges e;
 	size_t count = 0;
 

@@ -10,7 +10,7 @@
 TEST(test_floats)
 {
 	const float floats[] = {-1, 2, NAN, 0.5f, INFINITY};
-	const struct image image = {5, 1, 1, PIXEL_F32, 0};
+	const struct image image = {5, 1, 1, PIXEL_F32, 0, {0}};
 	static uint64_t counts[COUNTS_MAX];
 
 	counts_add(counts, &image, false, floats, 5);

@@ -26,10 +26,36 @@ TEST(test_image_parse)
 	assert_int_equal(image_plane(&image).bands, 4);
 }
 
+/* Another process says what a draft is. */
+TEST(test_draft)
+{
+	struct image image = {.width = 4001, .height = 8, .bands = 3};
+
+	image_shrink(&image, 501, 1, 8);
+	assert_int_equal(image.width, 501);
+	assert_int_equal(image.draft.width, 4001);
+	assert_int_equal(image.draft.after[0], 7);
+	assert_int_equal(image.draft.after[1], 0);
+	assert_true(image_valid(&image));
+	image.draft.before[0] = 1;
+	assert_false(image_valid(&image));
+	image.draft.before[0] = -8;
+	assert_false(image_valid(&image));
+	image.draft.before[0] = 0;
+	image.draft.height = 9;
+	assert_false(image_valid(&image));
+	image.draft.height = 0;
+	assert_false(image_valid(&image));
+	image.draft = (struct draft){.after = {1, 0}};
+	assert_false(image_valid(&image));
+	image.draft = (struct draft){0};
+	assert_true(image_valid(&image));
+}
+
 /* tests/http tries parts of a request; this is one that another process says. */
 TEST(test_area)
 {
-	const struct image image = {100, 50, 1, PIXEL_U8, 0};
+	const struct image image = {100, 50, 1, PIXEL_U8, 0, {0}};
 
 	assert_true(area_inside(&(struct area){1, 1, 99, 49}, &image));
 	assert_false(area_inside(&(struct area){UINT32_MAX, UINT32_MAX, 2, 2}, &image));

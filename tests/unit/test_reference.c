@@ -32,7 +32,8 @@ TEST(test_decisions)
 	    /* The four pixels that are as far away as the radius count: 2.1, and 1 to round. */
 	    {"linear,bilateral=radius=1:sigma_space=1:sigma_range=0.05", {0, 10, 0}, 0, 3},
 	};
-	const struct image image = {3, 3, 3, PIXEL_U8, 0}; /* bands are as steep as each other */
+	/* Bands are as steep as each other. */
+	const struct image image = {3, 3, 3, PIXEL_U8, 0, {0}};
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct chain *chain = chain_of(rows[i].filters);
@@ -53,7 +54,7 @@ TEST(test_decisions)
 
 static double cost_of(const char *text, enum pixel_type type)
 {
-	const struct image image = {4096, 4096, 3, type, 0};
+	const struct image image = {4096, 4096, 3, type, 0, {0}};
 	struct chain *chain = chain_of(text);
 	const double cost = reference_cost_in_pieces(chain, &image);
 
@@ -92,7 +93,7 @@ TEST(test_cost)
 
 TEST(test_difference)
 {
-	const struct image grey = {3, 1, 1, PIXEL_U8, 0};
+	const struct image grey = {3, 1, 1, PIXEL_U8, 0, {0}};
 	struct chain *chain = chain_of("sobel=output=direction");
 	struct difference d = {0};
 	struct reference r;
@@ -117,7 +118,7 @@ TEST(test_difference)
 TEST(test_doubt)
 {
 	enum { WIDTH = 65 }; /* one more than are compared at a time */
-	const struct image image = {WIDTH, 1, 1, PIXEL_U8, 0};
+	const struct image image = {WIDTH, 1, 1, PIXEL_U8, 0, {0}};
 	struct chain *chain = chain_of("linear,threshold=value=0.4");
 	struct difference d = {0};
 	struct reference r;

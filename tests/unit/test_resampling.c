@@ -96,7 +96,7 @@ TEST(test_sources)
 	for (size_t c = 0; c < sizeof chains / sizeof *chains; c++)
 		for (int wraps = 0; wraps < 2; wraps++) {
 			struct chain *chain = chain_of(chains[c]);
-			const struct image image = {200, 300, 1, PIXEL_U8, 0};
+			const struct image image = {200, 300, 1, PIXEL_U8, 0, {0}};
 			struct geometry g;
 
 			assert_int_equal(chain_geometry(chain, &image, &g, &problem), ERR_OK);
@@ -117,6 +117,81 @@ TEST(test_sources)
 			}
 			free(chain);
 		}
+}
+
+/* A draft changes neither the size nor the place of a result's pixels in the image. */
+TEST(test_draft)
+{
+	static const char *const chains[] = {
+	    "resize=width=10", "resize=width=31:height=7:fit=fill,box",
+	    "resize=width=20:height=20:fit=cover:gravity=southeast"};
+	static const uint32_t sizes[][2] = {{4001, 3001}, {1600, 1200}, {997, 8}, {9, 5000}};
+
+	for (size_t c = 0; c < sizeof chains / sizeof *chains; c++)
+		for (size_t i = 0; i < sizeof sizes / sizeof *sizes * 12; i++) {
+			struct chain *chain = chain_of(chains[c]);
+			struct image image = {
+			    .width = sizes[i / 12][0], .height = sizes[i / 12][1], .bands = 1};
+			struct geometry of, drawn;
+			uint32_t by, up;
+
+			if (chain_geometry(chain, &image, &of, &problem)) {
+				free(chain);
+				continue;
+			}
+			by = 2 << i % 3;
+			up = i / 3 % 2 * (by - 1);
+			image_shrink(&image, (image.width + up) / by, (image.height + up) / by, by);
+			if (i % 12 > 5) { /* turned upside down */
+				image.draft.before[1] = image.draft.after[1];
+				image.draft.after[1] = 0;
+			}
+			assert_true(image_valid(&image));
+			assert_int_equal(chain_geometry(chain, &image, &drawn, &problem), ERR_OK);
+			for (int d = 0; d < 2; d++) {
+				const struct resizing *r = &drawn.scale[d], *whole = &of.scale[d];
+				const uint32_t side = d ? image.height : image.width;
+				const double pixel = ((double)whole->from + image.draft.before[d] +
+				                      image.draft.after[d]) /
+				                     side;
+
+				assert_int_equal(drawn.size[d], of.size[d]);
+				assert_int_equal(r->from, side);
+				assert_true(pixel == by);
+				for (uint32_t k = 0; k <= of.size[d]; k++)
+					assert_true(fabs((r->first + k * r->step) * pixel -
+					                 image.draft.before[d] - whole->first -
+					                 k * whole->step) < 1e-6);
+			}
+			free(chain);
+		}
+}
+
+/* A resize shrinks a draft by at least half, in both directions. */
+TEST(test_draft_allowed)
+{
+	static const struct {
+		const char *chain;
+		uint32_t by;
+	} rows[] = {{"resize=width=251", 1},
+	            {"resize=width=250", 2},
+	            {"resize=width=126", 2},
+	            {"resize=width=125", 4},
+	            {"resize=width=62,box", 8},
+	            {"resize=width=20", 8},
+	            {"resize=width=20:kernel=nearest", 1},
+	            {"resize=width=20:height=400:fit=fill", 1},
+	            {"resize=width=20:height=100:fit=cover", 4},
+	            {"box,resize=width=20", 1},
+	            {"box", 1}};
+	const struct image image = {.width = 1000, .height = 800, .bands = 3};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct chain *chain = chain_of(rows[i].chain);
+
+		assert_int_equal(chain_draft(chain, &image), rows[i].by);
+		free(chain);
+	}
 }
 
 TEST(test_refused)

@@ -96,8 +96,8 @@ TEST(test_tiling)
 
 	for (size_t i = 0; i < 4 * 8 * 5 * PIXEL_TYPES; i++) {
 		struct chain *chain = chain_of(filters[i % 4]);
-		const struct image image = {widths[i / 4 % 8], heights[i / 32 % 5], 3,
-		                            (uint32_t)i / 160, 0};
+		const struct image image = {
+		    widths[i / 4 % 8], heights[i / 32 % 5], 3, (uint32_t)i / 160, 0, {0}};
 
 		for (size_t b = 0; b < sizeof bounds / sizeof *bounds; b++)
 			check_tiling(chain, &image, bounds[b].arena, bounds[b].samples_max);
@@ -145,8 +145,8 @@ TEST(test_tiling_resized)
 
 	for (size_t i = 0; i < 5 * 7 * 7; i++) {
 		struct chain *chain = chain_of(filters[i % 5]);
-		const struct image image = {sides[i / 5 % 7], sides[i / 35], 3,
-		                            (uint32_t)i % PIXEL_TYPES, 0};
+		const struct image image = {
+		    sides[i / 5 % 7], sides[i / 35], 3, (uint32_t)i % PIXEL_TYPES, 0, {0}};
 
 		for (uint64_t arena = 1 << 16; arena <= 1 << 26; arena <<= 5)
 			check_resized(chain, &image, arena);
@@ -158,7 +158,7 @@ TEST(test_tiling_resized)
 TEST(test_tiling_dense)
 {
 	struct chain *chain = chain_of("gaussian=size=5");
-	struct image image = {4096, 4096, 1, PIXEL_U8, 0};
+	struct image image = {4096, 4096, 1, PIXEL_U8, 0, {0}};
 	struct tiling t;
 
 	assert_int_equal(cut_image(&t, chain, &image, 1 << 26), ERR_OK);
@@ -172,7 +172,7 @@ TEST(test_tiling_dense)
 TEST(test_tiling_shared)
 {
 	struct chain *chain = chain_of("gaussian=sigma=90");
-	struct image image = {9000, 6000, 3, PIXEL_U8, 0};
+	struct image image = {9000, 6000, 3, PIXEL_U8, 0, {0}};
 	const uint64_t arena = 1 << 26;
 	uint32_t anew = 0;
 	struct tile above, tile;
@@ -224,7 +224,7 @@ TEST(test_tiling_largest_sigma)
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct chain *chain = chain_of(rows[i].filters);
 		double *sigma = &chain->call[rows[i].call].value[GAUSSIAN_SIGMA];
-		struct image image = {30000, 6000, rows[i].bands, PIXEL_U8, 0};
+		struct image image = {30000, 6000, rows[i].bands, PIXEL_U8, 0, {0}};
 		const char *at;
 
 		chain->border = rows[i].border;
@@ -246,7 +246,7 @@ TEST(test_tiling_largest_sigma)
 TEST(test_tiling_mostly_halo)
 {
 	struct chain *chain = chain_of("gaussian=sigma=90"), *box = chain_of("box=size=601");
-	struct image image = {20000, 6000, 3, PIXEL_U8, 0};
+	struct image image = {20000, 6000, 3, PIXEL_U8, 0, {0}};
 	const uint64_t arena = 1 << 26;
 	struct tiling t;
 
@@ -268,7 +268,7 @@ TEST(test_tiling_mostly_halo)
 TEST(test_tile_hostile)
 {
 	struct chain *chain = chain_of("box");
-	struct image image = {100, 100, 1, PIXEL_U8, 0};
+	struct image image = {100, 100, 1, PIXEL_U8, 0, {0}};
 	struct tiling t;
 	struct tile good, bad;
 

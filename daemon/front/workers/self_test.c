@@ -162,6 +162,7 @@ static enum error isolate(const struct plan *plan, const struct kernel_set *kern
 		    kernel_row(k)->operations & operation_kernels(op.kind))
 			chain->variant = k + 1;
 	*image = plan->image;
+	image->draft = (struct draft){0};
 	if (chain->call[0].filter == FILTER_CONVOLVE) {
 		const struct numbers *n = &chain->call[0].numbers[CONVOLVE_KERNEL];
 		double *to = &chain->coefficient[n->first];
