@@ -36,6 +36,7 @@ enum error compose_size(const struct message_job *job, const struct image *whole
 	const struct area place = {job->target_x, job->target_y, tiling->width, tiling->height};
 	char value[32];
 
+	answer->draft = (struct draft){0};
 	answer->width = job->has_target ? whole->width : tiling->width;
 	answer->height = job->has_target ? whole->height : tiling->height;
 	if (!job->has_target || area_inside(&place, whole))
@@ -70,7 +71,7 @@ enum error compose_open(struct composer **composer, struct tiles *tiles, int bod
 	c->x = whole.target_x;
 	c->y = whole.target_y;
 	whole.roi = (struct area){0};
-	e = decode_open(&c->background, &decoded, &whole, false, body, NULL, problem);
+	e = decode_open(&c->background, &decoded, &whole, NULL, body, NULL, problem);
 	if (!e) {
 		c->image = decoded.image;
 		c->rows_max = (uint32_t)(ROWS_SIZE / image_row_size(&c->image)) + 1;

@@ -28,6 +28,7 @@ enum {
 
 struct decoder {
 	const struct message_job *job; /* only while it is opened */
+	const struct chain *chain;     /* NULL: rows are not filtered */
 	bool wraps;                    /* rows are read at both ends */
 	struct decoded decoded;
 	const struct reader *reader; /* the format's */
@@ -356,6 +357,28 @@ static enum error choose_area(struct decoder *d, struct problem *problem)
 	                             whole->width, whole->height);
 }
 
+/* Decodes a smaller version of the image if that does for the job. */
+static enum error choose_draft(struct decoder *d, struct problem *problem)
+{
+	const struct message_job *job = d->job;
+	struct decoded *decoded = &d->decoded;
+	struct image *image = &decoded->image;
+	enum error e = ERR_OK;
+	uint32_t by = 1;
+
+	if (job->draft && d->chain && !job->roi.width && !job->has_target && decoded->pages == 1)
+		by = chain_draft(d->chain, image);
+	if (by > 1 && decoded->plain && d->reader->shrink)
+		e = d->reader->shrink(d->state, by, image, problem);
+	else if (by > 1 && !decoded->plain && decoded->format == FORMAT_JPEG)
+		e = vips_reader_shrink(&d->vips, by, decoded, problem);
+	d->area.width = image->width;
+	d->area.height = image->height;
+	if (image->draft.width)
+		decoded->lost |= 1u << LOSS_DRAFT;
+	return e;
+}
+
 /* Prepares to keep rows, or to read kept ones. Bare pixels are never kept: reading them is as
  * fast. */
 static enum error keep_rows(struct decoder *d, struct problem *problem)
@@ -379,9 +402,19 @@ static enum error keep_rows(struct decoder *d, struct problem *problem)
 	return ERR_OK;
 }
 
+static bool wraps(const struct chain *chain)
+{
+	uint32_t halo_x, halo_y;
+
+	if (!chain || chain->border != BORDER_WRAP)
+		return false;
+	chain_halo(chain, &halo_x, &halo_y);
+	return halo_y || chain_resizing(chain) < chain->count;
+}
+
 enum error decode_open(struct decoder **decoder, struct decoded *decoded,
-                       const struct message_job *job, bool wraps, int body, struct kept_rows *kept,
-                       struct problem *problem)
+                       const struct message_job *job, const struct chain *chain, int body,
+                       struct kept_rows *kept, struct problem *problem)
 {
 	struct decoder *d = calloc(1, sizeof *d);
 	enum error e;
@@ -390,12 +423,18 @@ enum error decode_open(struct decoder **decoder, struct decoded *decoded,
 	*decoded = (struct decoded){.format = FORMAT_NONE, .file_pages = 1, .pages = 1};
 	if (!d)
 		return problem_set(problem, ERR_MEMORY, "no memory to decode");
-	*d = (struct decoder){
-	    .job = job, .wraps = wraps, .decoded = *decoded, .file = body, .kept = kept};
-	d->vips.part.memory_max = job->buffered_size_max / (1u + wraps + (job->has_target != 0));
+	*d = (struct decoder){.job = job,
+	                      .chain = chain,
+	                      .wraps = wraps(chain),
+	                      .decoded = *decoded,
+	                      .file = body,
+	                      .kept = kept};
+	d->vips.part.memory_max = job->buffered_size_max / (1u + d->wraps + (job->has_target != 0));
 	e = job->raw ? open_raw(d, problem) : open_file(d, problem);
 	if (!e)
 		e = choose_area(d, problem);
+	if (!e)
+		e = choose_draft(d, problem);
 	d->decoded.any_order |= replays(d);
 	if (!e)
 		e = keep_rows(d, problem);
@@ -414,7 +453,7 @@ enum error decode_open_ahead(struct decoder **ahead, const struct decoder *d,
 	*ahead = NULL;
 	return d->decoded.any_order
 	           ? ERR_OK
-	           : decode_open(ahead, &decoded, job, true, d->file, NULL, problem);
+	           : decode_open(ahead, &decoded, job, d->chain, d->file, NULL, problem);
 }
 
 void decode_close(struct decoder **decoder)

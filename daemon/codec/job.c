@@ -150,15 +150,11 @@ static enum error prepare(struct job *job, struct problem *problem)
 	const struct arena *arena = &job->place->arena;
 	struct message_image *header = &job->header.image;
 	struct tiling *tiling = &job->tiling;
-	uint32_t halo_x, halo_y;
 	struct image answer;
 	enum error e;
 
-	chain_halo(job->chain, &halo_x, &halo_y);
-	e = decode_open(&job->decoder, &job->decoded, &job->message,
-	                job->chain->border == BORDER_WRAP &&
-	                    (halo_y || chain_resizing(job->chain) < job->chain->count),
-	                job->body, &job->place->kept, problem);
+	e = decode_open(&job->decoder, &job->decoded, &job->message, job->chain, job->body,
+	                &job->place->kept, problem);
 	if (!e)
 		e = check_gathered(job, problem);
 	if (!e)

@@ -102,9 +102,9 @@ struct message_job {
 	uint32_t verify;      /* 1: every tile is compared with the reference completely */
 	uint32_t jpeg_pixels; /* limit for an image with a side that is a scan; 0: none may be */
 	uint32_t page;        /* PAGE_FIRST, PAGES_ALL, or the number of a page, from 1 */
-	uint32_t unused;
-	uint64_t body_size;         /* bytes */
-	uint64_t pixels_max;        /* limit for an image whose rows can be decoded in order */
+	uint32_t draft;       /* 1: the image may be decoded smaller, as chain_draft() says */
+	uint64_t body_size;   /* bytes */
+	uint64_t pixels_max;  /* limit for an image whose rows can be decoded in order */
 	uint64_t buffered_size_max; /* limit in bytes for an image that must be decoded whole */
 	uint64_t samples_max;       /* limit for a tile's result, see tiling_init() */
 	double verify_share;  /* otherwise: the share of tiles compared in one window, 0 to 1 */
@@ -115,7 +115,7 @@ struct message_image {
 	uint64_t job;
 	/* the decoded image, after orientation; if there are several pages, one of them */
 	struct image whole;
-	struct image image;    /* filtered: the ROI, if there is one */
+	struct image image;    /* filtered: the ROI, if there is one, or a draft */
 	struct image answer;   /* the result, before conversion to its format */
 	uint32_t pages;        /* in the body; with PAGES_ALL all of them follow */
 	uint32_t input_format; /* enum format */

@@ -86,19 +86,25 @@ static void read_rows(struct decoder *decoder, const struct decoded *decoded)
 
 static void read_body(int body, size_t size, unsigned how)
 {
+	static struct chain chain;
 	const struct message_job job = {.job = 1,
 	                                .body_size = size,
 	                                .pixels_max = PIXELS_MAX,
 	                                .buffered_size_max = PIXELS_MAX * 16,
 	                                .page = how % 4 == 3 ? PAGES_ALL : how % 4,
+	                                .draft = how >> 4 & 1,
 	                                .roi =
 	                                    how & 4 ? (struct area){3, 3, 5, 5} : (struct area){0}};
 	const struct file_metadata *metadata;
 	struct problem problem = {0};
 	struct decoded decoded = {0};
 	struct decoder *decoder = NULL;
-	enum error e = decode_open(&decoder, &decoded, &job, how & 8, body, NULL, &problem);
+	enum error e;
 
+	chain_init(&chain);
+	chain_append(&chain, FILTER_RESIZE, CHANNELS_ALL)->value[RESIZE_WIDTH] = 2;
+	chain.border = how & 8 ? BORDER_WRAP : BORDER_REPLICATE;
+	e = decode_open(&decoder, &decoded, &job, &chain, body, NULL, &problem);
 	must(!e == !*problem.detail && !e == !!decoder);
 	must(strlen(problem.detail) < sizeof problem.detail);
 	if (e)

@@ -59,6 +59,9 @@ class Options(TypedDict, total=False):
     pages: Literal["first", "all"]
     # 1: remove metadata
     strip: bool
+    # 1: a JPEG or WebP for a chain that begins with resize may be decoded smaller, at most to twice
+    # the result's size: faster, and not exact
+    draft: bool
     # 1: compare every sample of the result with the reference
     verify: bool
     # The side that decodes and encodes JPEGs: auto (default), whichever is expected to finish

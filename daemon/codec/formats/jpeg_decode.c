@@ -17,6 +17,7 @@ struct jpeg_decoder {
 	struct jpeg_error error;
 	struct jpeg_decompress_struct libjpeg;
 	struct file_metadata metadata;
+	uint32_t shrunk; /* a draft's ratio */
 	bool begun, memory_short;
 	/* libjpeg's row, for rows of which only a part is wanted; NULL until needed */
 	uint8_t *row;
@@ -91,6 +92,28 @@ static enum error open_decoder(void *state, struct decoded *decoded, const struc
 	return ERR_OK;
 }
 
+static void scale(void *context)
+{
+	struct jpeg_decoder *d = context;
+
+	d->libjpeg.scale_num = 1;
+	d->libjpeg.scale_denom = d->shrunk;
+	jpeg_calc_output_dimensions(&d->libjpeg);
+}
+
+/* A smaller inverse DCT makes samples that are each in the middle of a square, in the last column
+ * and row also of what the file's blocks have outside the image. */
+static enum error shrink(void *state, uint32_t by, struct image *image, struct problem *problem)
+{
+	struct jpeg_decoder *d = state;
+
+	d->shrunk = by;
+	if (!jpeg_error_catch(&d->error, scale, d))
+		return complain(d, problem);
+	image_shrink(image, d->libjpeg.output_width, d->libjpeg.output_height, by);
+	return ERR_OK;
+}
+
 /* Decodes a row into memory of its own. */
 static const uint8_t *decode_aside(struct jpeg_decoder *d)
 {
@@ -148,5 +171,6 @@ const struct reader jpeg_reader = {
     .metadata = offsetof(struct jpeg_decoder, metadata),
     .open = open_decoder,
     .close = close_decoder,
+    .shrink = shrink,
     .rows = read_rows,
 };

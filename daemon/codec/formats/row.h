@@ -42,7 +42,7 @@ static inline enum error body_make_writable(const struct body *body, struct prob
 struct decoded {
 	enum format format;  /* the body's; FORMAT_RAW for bare pixels */
 	struct image whole;  /* after orientation */
-	struct image image;  /* the part whose rows are read: the job's ROI, or the whole image */
+	struct image image;  /* rows of this are read: the job's ROI, a draft, or `whole` */
 	bool plain;          /* libvips has no part in reading the pixels */
 	bool cmyk;           /* four bands of ink */
 	bool full_chroma;    /* a JPEG whose colours have full resolution */
@@ -61,6 +61,7 @@ struct part {
 	void *state;   /* the reader's, or NULL */
 	uint32_t page; /* the first that is read */
 	bool all;      /* and the pages after it */
+	uint32_t by;   /* a JPEG is loaded so many times smaller; 0: it is not */
 	/* the number of pages, where libvips's loader knows of none; otherwise 0 */
 	uint32_t frames;
 	uint64_t memory_max; /* bytes for decoding */
@@ -90,6 +91,10 @@ struct reader {
 	                   struct problem *problem);
 	/* Frees the state's memory except for block and metadata, also after open() has failed. */
 	void (*close)(void *state);
+
+	/* Makes the image a draft, of which rows are then read; NULL: it has none. */
+	enum error (*shrink)(void *state, uint32_t by, struct image *image,
+	                     struct problem *problem);
 
 	/* Locates the rows, once their number has been allowed. */
 	enum error (*find)(void *state, struct problem *problem);

@@ -180,6 +180,7 @@ enum error vips_reader_load(struct vips_reader *v, bool any_order, struct decode
 	const struct reader *helper = v->helper;
 	const struct part *p = &v->part;
 	VipsImage *converted = NULL;
+	const char *first;
 	enum error e = ERR_OK;
 
 	vips_reader_close(v);
@@ -190,13 +191,14 @@ enum error vips_reader_load(struct vips_reader *v, bool any_order, struct decode
 	if (!e && !v->image) {
 		/* libvips's GIF loader has no level between accepting anything and rejecting any
 		 * flaw. Not every loader has pages; the list ends early for loaders that read only
-		 * the first one. */
+		 * the first one. A JPEG has one, and may shrink. */
+		first = p->by ? "shrink" : !p->frames && (p->page || p->all) ? "page" : NULL;
 		v->source = vips_source_new_from_memory(p->body->at, p->body->size);
 		if (!v->source ||
 		    vips_call(format_rows[decoded->format].loader, v->source, &v->image, "access",
 		              any_order ? VIPS_ACCESS_RANDOM : VIPS_ACCESS_SEQUENTIAL, "fail_on",
-		              VIPS_FAIL_ON_ERROR, !p->frames && (p->page || p->all) ? "page" : NULL,
-		              (int)p->page, "n", p->all ? -1 : 1, NULL))
+		              VIPS_FAIL_ON_ERROR, first, (int)(p->by ? p->by : p->page),
+		              p->by ? NULL : "n", p->all ? -1 : 1, NULL))
 			e = complain(v, problem);
 	}
 	if (!e && helper->amend)
@@ -276,6 +278,32 @@ enum error vips_reader_turn(struct vips_reader *v, struct decoded *decoded, stru
 	replace(&v->image, upright);
 	describe(upright, decoded);
 	return ERR_OK;
+}
+
+enum error vips_reader_shrink(struct vips_reader *v, uint32_t by, struct decoded *decoded,
+                              struct problem *problem)
+{
+	/* The orientations (EXIF 2.3, 4.6.4) that begin with the last column or row. */
+	static const unsigned begins_last[] = {1 << 2 | 1 << 3 | 1 << 6 | 1 << 7,
+	                                       1 << 3 | 1 << 4 | 1 << 7 | 1 << 8};
+	struct draft *d = &decoded->image.draft;
+	struct decoded small = *decoded;
+	int orientation;
+	enum error e;
+
+	v->part.by = by;
+	e = vips_reader_load(v, false, &small, problem);
+	if (e)
+		return e;
+	orientation = vips_image_get_orientation(v->image);
+	e = vips_reader_turn(v, &small, problem);
+	image_shrink(&decoded->image, small.whole.width, small.whole.height, by);
+	for (int i = 0; i < 2; i++)
+		if (begins_last[i] >> orientation & 1) {
+			d->before[i] = d->after[i];
+			d->after[i] = 0;
+		}
+	return e;
 }
 
 /* Rows ----------------------------------------------------------------------------------------- */

@@ -38,6 +38,10 @@ uint64_t vips_reader_held(const struct vips_reader *v, const struct decoded *dec
 enum error vips_reader_turn(struct vips_reader *v, struct decoded *decoded,
                             struct problem *problem) MUST_CHECK;
 
+/* Loads a JPEG anew as a draft, decoded->image, and turns that upright. */
+enum error vips_reader_shrink(struct vips_reader *v, uint32_t by, struct decoded *decoded,
+                              struct problem *problem) MUST_CHECK;
+
 /* Decodes an area of the image with all its pages to rows pitch bytes apart (NULL: to nowhere). */
 enum error vips_reader_rows(struct vips_reader *v, const struct area *area, uint8_t *to,
                             size_t pitch, struct problem *problem) MUST_CHECK;

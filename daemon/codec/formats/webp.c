@@ -24,6 +24,7 @@ static const uint64_t ALONE_PIXELS = 1 << 18;
 struct still {
 	WebPDemuxer *demuxer;
 	WebPIterator frame;
+	int width, height; /* the pixels'; smaller than the frame's in a draft */
 	int bands;
 	uint8_t *pixels; /* all; NULL until needed */
 	struct file_metadata metadata;
@@ -78,6 +79,8 @@ static enum error open_still(void *state, struct decoded *decoded, const struct 
 		return problem_set(problem, ERR_MEMORY, "no memory for the metadata");
 	width = WebPDemuxGetI(s->demuxer, WEBP_FF_CANVAS_WIDTH);
 	height = WebPDemuxGetI(s->demuxer, WEBP_FF_CANVAS_HEIGHT);
+	s->width = s->frame.width;
+	s->height = s->frame.height;
 	s->bands = flags & ALPHA_FLAG ? 4 : 3;
 	decoded->plain = s->frame.complete && (uint32_t)s->frame.width == width &&
 	                 (uint32_t)s->frame.height == height && file_metadata_upright(m);
@@ -91,18 +94,33 @@ static enum error open_still(void *state, struct decoded *decoded, const struct 
 	return ERR_OK;
 }
 
+/* libwebp makes means of what each pixel covers, up to the edges. Those of lossy colours would not
+ * be weighed by alpha. */
+static enum error shrink(void *state, uint32_t by, struct image *image, struct problem *problem)
+{
+	struct still *s = state;
+
+	(void)problem;
+	if (image->alpha)
+		return ERR_OK;
+	image_shrink(image, (image->width + by - 1) / by, (image->height + by - 1) / by, 0);
+	s->width = (int)image->width;
+	s->height = (int)image->height;
+	return ERR_OK;
+}
+
 /* Passes the picture without the rest of the file; a damaged picture could otherwise read bytes
  * from there. */
 static enum error decode(void *state, struct problem *problem)
 {
 	struct still *s = state;
 	const WebPIterator *frame = &s->frame;
-	const size_t row = (size_t)frame->width * (size_t)s->bands;
+	const size_t row = (size_t)s->width * (size_t)s->bands, size = row * (size_t)s->height;
 	WebPDecoderConfig config;
 
 	if (s->pixels)
 		return ERR_OK;
-	s->pixels = malloc(row * (size_t)frame->height);
+	s->pixels = malloc(size);
 	if (!s->pixels)
 		return problem_set(problem, ERR_DECODER_DIED,
 		                   "the WebP decoder says: out of memory");
@@ -110,10 +128,13 @@ static enum error decode(void *state, struct problem *problem)
 		return problem_set(problem, ERR_INTERNAL, "libwebp is another than at build time");
 	config.options.use_threads =
 	    (uint64_t)frame->width * (uint64_t)frame->height > ALONE_PIXELS;
+	config.options.use_scaling = s->width < frame->width || s->height < frame->height;
+	config.options.scaled_width = s->width;
+	config.options.scaled_height = s->height;
 	config.output.colorspace = s->bands == 4 ? MODE_RGBA : MODE_RGB;
 	config.output.is_external_memory = 1;
-	config.output.u.RGBA = (WebPRGBABuffer){
-	    .rgba = s->pixels, .stride = (int)row, .size = row * (size_t)frame->height};
+	config.output.u.RGBA =
+	    (WebPRGBABuffer){.rgba = s->pixels, .stride = (int)row, .size = size};
 	if (WebPDecode(frame->fragment.bytes, frame->fragment.size, &config) == VP8_STATUS_OK)
 		return ERR_OK;
 	g_clear_pointer(&s->pixels, free);
@@ -125,7 +146,7 @@ static enum error read_rows(void *state, const struct area *area, uint8_t *to, s
                             struct problem *problem)
 {
 	const struct still *s = state;
-	const size_t pixel = (size_t)s->bands, row = (size_t)s->frame.width * pixel;
+	const size_t pixel = (size_t)s->bands, row = (size_t)s->width * pixel;
 	enum error e = decode(state, problem);
 
 	for (uint32_t i = 0; !e && i < area->height; i++)
@@ -139,6 +160,7 @@ const struct reader webp_reader = {
     .metadata = offsetof(struct still, metadata),
     .open = open_still,
     .close = close_still,
+    .shrink = shrink,
     .begin = decode,
     .rows = read_rows,
 };

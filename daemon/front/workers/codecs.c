@@ -138,6 +138,16 @@ static enum jpeg_reason jpeg_left(const struct job *job)
 	return job->jpeg[job->jpeg_form & TILE_DECODE ? JPEG_DECODE : JPEG_ENCODE];
 }
 
+/* Checks the part of the image that is filtered: a draft only if the job allows one. */
+static bool part_fits(const struct job *job, const struct message_image *m)
+{
+	const struct draft *d = &m->image.draft;
+
+	return image_valid(&m->image) && image_pixels(&m->image) <= image_pixels(&m->whole) &&
+	       (!d->width ||
+	        (job->options.draft && d->width == m->whole.width && d->height == m->whole.height));
+}
+
 /* Checks a worker's MSG_IMAGE, from which the costs are computed that other jobs wait for. */
 static bool image_fits(const struct job *job, const struct message_image *m)
 {
@@ -148,10 +158,9 @@ static bool image_fits(const struct job *job, const struct message_image *m)
 	                          : image_pixels(&m->whole);
 
 	return m->pages && m->input_format < FORMATS && m->jpeg[JPEG_DECODE] < JPEG_REASONS &&
-	       m->jpeg[JPEG_ENCODE] < JPEG_REASONS && image_valid(&m->whole) &&
-	       image_valid(&m->image) && image_valid(&m->answer) &&
+	       m->jpeg[JPEG_ENCODE] < JPEG_REASONS && image_valid(&m->whole) && part_fits(job, m) &&
+	       image_valid(&m->answer) &&
 	       pages <= job->options.pixels_max / image_pixels(&m->whole) &&
-	       image_pixels(&m->image) <= image_pixels(&m->whole) &&
 	       image_pixels(&m->answer) <= most && (!job->gather || image_planes(&m->image) == 1) &&
 	       m->tiles && (known == 1 || (known == pages && m->tiles % pages == 0)) &&
 	       m->tiles <= most * image_planes(&m->image) * pages && m->late <= 1 &&
