@@ -139,7 +139,7 @@ TEST(test_draft)
 				free(chain);
 				continue;
 			}
-			by = 2 << i % 3;
+			by = 2u << i % 3;
 			up = i / 3 % 2 * (by - 1);
 			image_shrink(&image, (image.width + up) / by, (image.height + up) / by, by);
 			if (i % 12 > 5) { /* turned upside down */
