@@ -12,6 +12,37 @@ void list_add(char *list, size_t size, const char *word)
 	snprintf(list + used, size - used, "%s%s", used ? ", " : "", word);
 }
 
+/* Levenshtein distance, of the first characters. */
+static size_t edit_distance(const char *a, const char *b)
+{
+	size_t row[TEXT_NEAR_MAX + 1], n = strnlen(b, TEXT_NEAR_MAX);
+
+	for (size_t j = 0; j <= n; j++)
+		row[j] = j;
+	for (size_t i = 0; i < TEXT_NEAR_MAX && a[i]; i++) {
+		size_t diagonal = row[0];
+
+		row[0] = i + 1;
+		for (size_t j = 0; j < n; j++) {
+			size_t change = diagonal + (a[i] != b[j]);
+			size_t step = 1 + (row[j] < row[j + 1] ? row[j] : row[j + 1]);
+
+			diagonal = row[j + 1];
+			row[j + 1] = change < step ? change : step;
+		}
+	}
+	return row[n];
+}
+
+bool text_is_nearer(const char *text, const char *word, size_t *least)
+{
+	const size_t distance = edit_distance(text, word);
+	const bool nearer = distance < *least && distance <= (strlen(word) + 1) / 3;
+
+	*least = nearer ? distance : *least;
+	return nearer;
+}
+
 int utf8_length(const unsigned char *s)
 {
 	static const struct {

@@ -4,8 +4,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* text_is_nearer() compares so many characters. */
+enum { TEXT_NEAR_MAX = 31 };
+
 /* Appends a word to a list: "a, b". Truncates what does not fit. */
 void list_add(char *list, size_t size, const char *word);
+
+/* Tells whether a misspelt text may mean this word rather than one that it differs from in *least
+ * places, and updates *least; TEXT_NEAR_MAX before the first word. */
+bool text_is_nearer(const char *text, const char *word, size_t *least);
 
 /* Returns the length in bytes of the first character of a text that is not empty; 0 if it is not
  * UTF-8. */

@@ -38,42 +38,16 @@ enum filter filter_parse(const char *name)
 	return filter;
 }
 
-/* Levenshtein distance, of the first 31 characters. */
-static size_t edit_distance(const char *a, const char *b)
-{
-	size_t row[32], n = strnlen(b, 31);
-
-	for (size_t j = 0; j <= n; j++)
-		row[j] = j;
-	for (size_t i = 0; i < 31 && a[i]; i++) {
-		size_t diagonal = row[0];
-
-		row[0] = i + 1;
-		for (size_t j = 0; j < n; j++) {
-			size_t change = diagonal + (a[i] != b[j]);
-			size_t step = 1 + (row[j] < row[j + 1] ? row[j] : row[j + 1]);
-
-			diagonal = row[j + 1];
-			row[j + 1] = change < step ? change : step;
-		}
-	}
-	return row[n];
-}
-
 enum error filter_unknown(const char *name, struct problem *problem)
 {
 	enum filter nearest = FILTERS; /* none is near */
-	size_t least = 32;
+	size_t least = TEXT_NEAR_MAX;
 	char list[352] = "";
 
 	for (enum filter f = 0; f < FILTERS; f++) {
-		const size_t distance = edit_distance(name, known_filters[f].name);
-
 		list_add(list, sizeof list, known_filters[f].name);
-		if (distance < least && distance <= (strlen(known_filters[f].name) + 1) / 3) {
+		if (text_is_nearer(name, known_filters[f].name, &least))
 			nearest = f;
-			least = distance;
-		}
 	}
 	if (!*name)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "filter", name,

@@ -10,6 +10,31 @@
 #include "base/text.h"
 #include "unit.h"
 
+/* A slip of the fingers is near, another word is not; the nearest wins, and of two the first. */
+TEST(test_nearest)
+{
+	static const char *const words[] = {"box", "gaussian", "gauss",
+	                                    "a-word-of-more-than-31-characters"};
+	static const struct {
+		const char *said;
+		int meant; /* index, or -1 */
+	} cases[] = {{"bix", 0},    {"bo", 0},
+	             {"", -1},      {"xyz", -1},
+	             {"gauss", 2},  {"gausian", 1},
+	             {"gaus", 2},   {"gaussia", 1},
+	             {"sobel", -1}, {"a-word-of-more-than-31-charakters", 3}};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		size_t least = TEXT_NEAR_MAX;
+		int nearest = -1;
+
+		for (int w = 0; w < 4; w++)
+			if (text_is_nearer(cases[i].said, words[w], &least))
+				nearest = w;
+		assert_int_equal(nearest, cases[i].meant);
+	}
+}
+
 /* Others' texts command no terminal: C0, DEL and C1, as a character and as a byte, go; letters
  * stay, also those whose bytes include one of C1. */
 TEST(test_flatten)
