@@ -15,6 +15,7 @@
 #include "front/api/async.h"
 #include "front/api/gauges.h"
 #include "front/api/outcome.h"
+#include "front/api/presets.h"
 #include "front/api/remote.h"
 #include "front/api/representation.h"
 #include "front/api/routes.h"
@@ -122,6 +123,14 @@ static void check_connections(void)
 		    config->max_connections, max);
 }
 
+/* Checks what the options of a configuration name. */
+static bool check(const struct config *c)
+{
+	const bool valid = presets_check(c);
+
+	return listeners_read(c) && valid;
+}
+
 /* Applies the changes in the configuration. Accepted work is never dropped: new limits apply to new
  * requests, and surplus workers first finish their jobs. */
 static void reload(void)
@@ -131,8 +140,7 @@ static void reload(void)
 
 	notify_reloading();
 	log_notice("SIGHUP: reloading the configuration");
-	valid =
-	    config_load(&read, argument_count, arguments) == CONFIG_RUN && listeners_read(&read);
+	valid = config_load(&read, argument_count, arguments) == CONFIG_RUN && check(&read);
 	gauges_reloaded(valid);
 	if (valid) {
 		config_exchange(&settings, &read);
@@ -295,7 +303,7 @@ int main(int argc, char **argv)
 	result = config_load(&settings, argc, argv);
 	if (result == CONFIG_HASH_TOKEN)
 		result = tokens_print_hash() ? CONFIG_EXIT : CONFIG_INVALID;
-	if (result == CONFIG_RUN && !listeners_read(&settings))
+	if (result == CONFIG_RUN && !check(&settings))
 		result = CONFIG_INVALID;
 	if (result == CONFIG_RUN && !config->check_only) {
 		log_configure();

@@ -11,7 +11,7 @@ from_sample() {
 	echo .SH OPTIONS
 	"$program" --print-config | awk "$roff"'
 		/^\[/ { print ".SS " $0; print roff(about) }
-		/^#[a-z]/ { sub(/=.*/, "="); print ".TP\n.B " roff(substr($0, 2)); print roff(about); print roff(valid) }
+		/^#[A-Za-z]/ { sub(/=.*/, "="); print ".TP\n.B " roff(substr($0, 2)); print roff(about); print roff(valid) }
 		/^# Valid: / { valid = substr($0, 3); next }
 		/^# / { about = substr($0, 3) }'
 }

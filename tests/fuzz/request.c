@@ -1,6 +1,8 @@
-/* All parameters of a request, also its chain as text and as JSON: one that is not refused makes a
- * chain that workers believe, that is cut into tiles they believe, and whose operations can be
- * worked out. Four bytes for the image come before the block of the head. */
+/* All parameters of a request, also its chain as text and as JSON, and the last value as the query
+ * of a preset, with the others beside it: one that is not refused makes a chain that workers
+ * believe, that is cut into tiles they believe, and whose operations can be worked out. Four bytes
+ * for the image come before the block of the head. */
+#include "front/api/presets.h"
 #include "front/api/request.h"
 #include "front/config/config.h"
 #include "front/jobs/admission.h"
@@ -62,6 +64,34 @@ static void check(const struct chain *chain, struct image *image)
 	free(sized);
 }
 
+/* Returns true if it may be that of a preset. The request for it has no more than its own. */
+static bool check_preset(const char *query)
+{
+	struct problem problem = {0};
+	struct head head = {0};
+	char *copy = strdup(query);
+	const bool valid = is_right(presets_append(&head, copy, &problem), &problem) &&
+	                   is_right(request_check_preset(&head, &problem), &problem);
+
+	must(!valid || (head.parameters && head.parameters <= HEAD_PARAMETERS_MAX));
+	free(copy);
+	return valid;
+}
+
+/* Parses the request as one for a preset with this query. */
+static void parse_beside(struct request *r, const char *query, struct chain *chain)
+{
+	const unsigned own = r->head.parameters;
+	struct problem problem = {0};
+
+	r->preset = strdup(query);
+	if (is_right(presets_append(&r->head, r->preset, &problem), &problem)) {
+		r->fixed = r->head.parameters - own;
+		if (is_right(request_parse(r, NULL, chain, &problem), &problem))
+			must(chain->count);
+	}
+}
+
 static void begin(void)
 {
 	static const struct config settings = {
@@ -103,6 +133,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	             &problem) &&
 	    chain.count)
 		check(&chain, &image);
+	if (r->head.parameters && r->head.parameters <= HEAD_PARAMETERS_MAX) {
+		const char *query = r->head.parameter[--r->head.parameters].value;
+
+		if (check_preset(query))
+			parse_beside(r, query, &chain);
+	}
 	request_free(r);
 	return 0;
 }

@@ -16,7 +16,9 @@ TEST(test_terms)
 	struct problem problem;
 	int fd = open(settings.tokens, O_WRONLY | O_CREAT, 0600);
 
-	assert_true(dprintf(fd, "[alice]\ntoken-sha256=%s\nclass=batch\nshare=2.5\n", hash) > 0);
+	assert_true(dprintf(fd,
+	                    "[alice]\ntoken-sha256=%s\nclass=batch\nshare=2.5\npresets-only=yes\n",
+	                    hash) > 0);
 	close(fd);
 	assert_true(tokens_read(&settings));
 	assert_int_equal(tokens_admit(NULL, &terms, &problem), ERR_OK); /* not yet in force */
@@ -27,5 +29,6 @@ TEST(test_terms)
 	assert_int_equal(tokens_admit("Bearer a-token-of-some-length", &terms, &problem), ERR_OK);
 	assert_true(terms.named && terms.share == 2.5 && terms.best == PRIORITY_BATCH);
 	assert_string_equal(terms.client, "alice");
+	assert_true(terms.presets_only);
 	tokens_fini();
 }

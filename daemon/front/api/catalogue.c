@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "front/api/presets.h"
 #include "front/base/metrics.h"
 #include "front/workers/device_table.h"
 #include "front/workers/discovery.h"
@@ -129,17 +130,20 @@ void catalogue_get_filters(struct request *r)
 		bool has_words = json_is_string(json_array_get(choices, 0)); /* not 0 and 1 */
 		bool is_number = p->kind.type != VALUE_WORD && p->kind.unit && *p->kind.unit;
 
-		json_array_append_new(common,
-		                      json_pack("{s:s, s:s, s:b, s:O*, s:O*, s:s*, s:O*, s:O*}",
-		                                "name", p->name, "text", p->text, "chain_only",
-		                                p->for_chain, "choices", has_words ? choices : NULL,
-		                                "type", json_object_get(schema, "type"), "unit",
-		                                is_number ? p->kind.unit : NULL, "minimum",
-		                                json_object_get(schema, "minimum"), "maximum",
-		                                json_object_get(schema, "maximum")));
+		json_array_append_new(
+		    common,
+		    json_pack("{s:s, s:s, s:b, s:b, s:O*, s:O*, s:s*, s:O*, s:O*}", "name", p->name,
+		              "text", p->text, "chain_only", p->scope == SCOPE_CHAIN, "with_preset",
+		              p->scope == SCOPE_PRESET, "choices", has_words ? choices : NULL,
+		              "type", json_object_get(schema, "type"), "unit",
+		              is_number ? p->kind.unit : NULL, "minimum",
+		              json_object_get(schema, "minimum"), "maximum",
+		              json_object_get(schema, "maximum")));
 		json_decref(schema);
 	}
-	answer_json(&r->answer, 200, json_pack("{s:o, s:o}", "filters", list, "common", common));
+	answer_json(&r->answer, 200,
+	            json_pack("{s:o, s:o, s:o}", "filters", list, "presets", presets_describe(),
+	                      "common", common));
 }
 
 void catalogue_get_filter(struct request *r)
@@ -355,20 +359,24 @@ static json_t *route_parameters(const struct route *route, enum filter filter,
 {
 	json_t *list = json_array();
 	char **names = g_strsplit(route->query, " ", -1);
+	const bool preset = strstr(route->path, "{preset}");
+	const enum scope scope = preset             ? SCOPE_PRESET
+	                         : filter < FILTERS ? SCOPE_FILTER
+	                                            : SCOPE_CHAIN;
 	const struct common_parameter *common;
 	const struct parameter *p;
 	size_t at;
 
-	if (strstr(route->path, "{id}"))
-		json_array_append(list, json_object_get(skeleton, "id"));
+	if (preset || strstr(route->path, "{id}"))
+		json_array_append(list, json_object_get(skeleton, preset ? "preset" : "id"));
 	if (!route->act) {
 		for (size_t i = 0; filter < FILTERS && (p = filter_parameter(filter, i)); i++)
 			json_array_append_new(list, make_parameter(p->name, "query", p->text,
 			                                           schema_of_parameter(p),
 			                                           is_required(p)));
 		for (size_t i = 0; (common = request_common_parameter(i)); i++)
-			if (filter == FILTERS ||
-			    (!common->for_chain &&
+			if (common->scope >= scope &&
+			    (filter == FILTERS ||
 			     !filter_find_parameter(filter, common->name, &at)))
 				json_array_append_new(list, reference("parameters", common->name));
 	}
@@ -383,7 +391,8 @@ static json_t *route_parameters(const struct route *route, enum filter filter,
 static void add_operation(json_t *paths, const struct route *route, enum filter filter,
                           const json_t *skeleton)
 {
-	const char *body = route->act ? NULL : filter < FILTERS ? "image" : "chain";
+	const bool chain = filter == FILTERS && !strstr(route->path, "{preset}");
+	const char *body = route->act ? NULL : chain ? "chain" : "image";
 	char **parts = g_strsplit(route->path, "{name}", 2);
 	char *path = g_strjoinv(filter < FILTERS ? known_filters[filter].name : "", parts);
 	const char *tag = strncmp(path, "/v1/", 4) ? "service" : path + 4;

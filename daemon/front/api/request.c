@@ -67,6 +67,7 @@ void request_free(struct request *r)
 	request_drop_body(r);
 	free(r->chain);
 	free(r->argument);
+	free(r->preset);
 	head_fini(&r->head);
 	share_give_all(&r->head_memory);
 	free(r);
@@ -176,6 +177,8 @@ struct reading {
 	uint32_t alpha, page, pages; /* page PAGES_MAX: not given */
 	uint32_t priority, codec, deadline_ms;
 	uint64_t devices;
+	bool is_preset;   /* it is only checked */
+	uint32_t written; /* formats; a bit for each */
 };
 
 static enum error refuse(const struct common_parameter *p, const char *text, const char *expected,
@@ -215,14 +218,13 @@ static enum error parse_format(struct reading *r, const struct common_parameter 
                                const char *text, struct problem *problem)
 {
 	const struct format_offer *offer;
-	uint32_t written = repertoire().written;
 	char names[160] = "", expected[192];
 
 	r->options.format = format_parse(text);
-	if (r->options.format && format_in(written, r->options.format))
+	if (r->options.format && format_in(r->written, r->options.format))
 		return ERR_OK;
 	for (size_t i = 0; (offer = format_offer(i)); i++)
-		if (format_in(written, offer->format))
+		if (format_in(r->written, offer->format))
 			list_add(names, sizeof names, offer->name);
 	snprintf(expected, sizeof expected, "one of %s", names);
 	return refuse(p, text, expected, problem);
@@ -236,7 +238,7 @@ static enum error parse_compression(struct reading *r, const struct common_param
 	r->options.coding.compression = compression_parse(text);
 	if (r->options.coding.compression != COMPRESSIONS)
 		return ERR_OK;
-	format_list_compressions(repertoire().written, all, sizeof all);
+	format_list_compressions(r->written, all, sizeof all);
 	return refuse(p, text, all, problem);
 }
 
@@ -249,6 +251,8 @@ static enum error parse_device(struct reading *r, const struct common_parameter 
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
 		                             "device: a pattern has at most %d bytes",
 		                             DEVICE_PATTERN_MAX);
+	if (r->is_preset)
+		return ERR_OK;
 	r->devices = devices_fitting(text);
 	devices_describe(devices, sizeof devices);
 	snprintf(expected, sizeof expected, "a pattern that matches one of: %s", devices);
@@ -263,8 +267,6 @@ static enum error parse_device(struct reading *r, const struct common_parameter 
 
 /* The parameters of a chain; every filter also takes all but the first few. */
 static const struct common_parameter commons[] = {
-#define CHAIN true
-#define ANY   false
 #define PLACE(type, to)                                                                            \
 	.member = _Generic(((struct reading *)0)->to, type                                         \
 	                   : offsetof(struct reading, to)) /* also checks its type */
@@ -275,7 +277,7 @@ static const struct common_parameter commons[] = {
 #define SWITCH(to)                WORD(to, "0|1"), .schema = "{'enum':[0,1],'default':0}"
 #define INTEGER(to, least, most, of, standard)                                                     \
 	.kind = {VALUE_INTEGER, least, most, of}, .default_ = standard, PLACE(uint32_t, to)
-#define COMMON(name, chain, how, text) {name, chain, text, how},
+#define COMMON(name, scope, how, text) {name, SCOPE_##scope, text, how},
 #include "filters/parameters.def"
 #undef COMMON
 #undef INTEGER
@@ -285,8 +287,6 @@ static const struct common_parameter commons[] = {
 #undef READ
 #undef TEXT
 #undef PLACE
-#undef CHAIN
-#undef ANY
 };
 
 enum { COMMONS = sizeof commons / sizeof *commons };
@@ -296,9 +296,10 @@ const struct common_parameter *request_common_parameter(size_t i)
 	return i < COMMONS ? &commons[i] : NULL;
 }
 
-static enum error read_parameter(struct reading *r, bool one_filter, const char *name,
+static enum error read_parameter(struct reading *r, enum scope scope, const char *name,
                                  const char *text, struct problem *problem)
 {
+	const bool one_filter = scope == SCOPE_FILTER;
 	const struct common_parameter *p = commons, *end = commons + COMMONS;
 	char all[256] = "";
 	void *member;
@@ -307,15 +308,16 @@ static enum error read_parameter(struct reading *r, bool one_filter, const char 
 
 	if (one_filter && chain_knows_parameter(r->chain, name))
 		return chain_set_parameter(r->chain, name, text, problem);
-	while (p < end && (strcmp(p->name, name) != 0 || (one_filter && p->for_chain)))
+	while (p < end && (strcmp(p->name, name) != 0 || p->scope < scope))
 		p++;
 	if (p == end && one_filter) /* lists the filters */
 		return chain_set_parameter(r->chain, name, text, problem);
 	if (p == end) {
 		for (p = commons; p < end; p++)
-			list_add(all, sizeof all, p->name);
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text,
-		                             "a chain takes %s", all);
+			if (p->scope >= scope)
+				list_add(all, sizeof all, p->name);
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text, "%s takes %s",
+		                             scope ? "a request for a preset" : "a chain", all);
 	}
 	member = (char *)r + p->member;
 	if (p->is_text) {
@@ -478,54 +480,87 @@ static enum error check_together(const struct reading *r, enum priority best,
 	return ERR_OK;
 }
 
-enum error request_parse(struct request *request, const char *filter, struct chain *chain,
-                         struct problem *problem)
+/* Reads all parameters; those of a request for a preset, and then the preset's. */
+static enum error read_parameters(struct reading *r, const struct request *request,
+                                  const char *filter, struct problem *problem)
 {
 	const struct head *head = &request->head;
-	struct job_terms *terms = &request->terms;
-	struct reading r = {.chain = chain, .page = PAGES_MAX, .priority = terms->best};
-	enum error e = ERR_OK;
+	const enum scope scope = filter            ? SCOPE_FILTER
+	                         : request->preset ? SCOPE_PRESET
+	                                           : SCOPE_CHAIN;
+	enum error e = filter ? chain_add_filter(r->chain, filter, problem) : ERR_OK;
 
-	chain_init(chain);
-	if (filter)
-		e = chain_add_filter(chain, filter, problem);
 	for (unsigned i = 0; !e && i < head->parameters; i++) {
 		const char *name = head->parameter[i].name, *value = head->parameter[i].value;
+		const bool own = i < head->parameters - request->fixed;
 
 		for (unsigned before = 0; before < i; before++)
 			if (!strcmp(head->parameter[before].name, name))
 				return problem_set_parameter(problem, ERR_BAD_PARAMETER, name,
 				                             value, "%s is given more than once",
 				                             name);
-		e = read_parameter(&r, filter != NULL, name, value, problem);
-		if (!e && r.page < PAGES_MAX && r.pages)
+		e = read_parameter(r, own ? scope : SCOPE_CHAIN, name, value, problem);
+		if (!e && r->page < PAGES_MAX && r->pages)
 			e = problem_set_parameter(problem, ERR_BAD_PARAMETER, name, value,
 			                          "page names one page, and pages=all is every "
 			                          "page: expected one of the two");
 	}
-	if (!e && r.border_value)
-		e = chain_set_border_value(chain, r.border_value, problem);
-	if (!e && r.regions)
-		e = chain_set_regions(chain, r.regions, problem);
-	chain->border = r.border;
-	chain->regions.feather = r.feather;
-	chain->regions.invert = r.invert;
+	return e;
+}
+
+static enum error parse(struct request *request, const char *filter, struct reading *r,
+                        struct problem *problem)
+{
+	struct job_terms *terms = &request->terms;
+	struct chain *chain = r->chain;
+	enum error e;
+
+	chain_init(chain);
+	r->page = PAGES_MAX;
+	r->priority = terms->best;
+	e = read_parameters(r, request, filter, problem);
+	if (!e && r->border_value)
+		e = chain_set_border_value(chain, r->border_value, problem);
+	if (!e && r->regions)
+		e = chain_set_regions(chain, r->regions, problem);
+	chain->border = r->border;
+	chain->regions.feather = r->feather;
+	chain->regions.invert = r->invert;
 	if (!e)
-		e = add_filters(&r, problem);
+		e = add_filters(r, problem);
 	if (!e)
-		e = check_together(&r, terms->best, problem);
+		e = check_together(r, terms->best, problem);
 	if (!e) /* regions are given in the image, and the chain filters the roi */
 		regions_move(&chain->regions, &chain->coefficient[chain->regions.first],
-		             -(int)r.options.roi.x, -(int)r.options.roi.y);
+		             -(int)r->options.roi.x, -(int)r->options.roi.y);
 	if (!e)
-		e = accept_parse(head->text[HEAD_ACCEPT], repertoire().written, r.options.accept,
+		e = accept_parse(request->head.text[HEAD_ACCEPT], r->written, r->options.accept,
 		                 problem);
-	r.options.raw_image.alpha = r.alpha;
-	r.options.page = r.pages ? PAGES_ALL : r.page < PAGES_MAX ? r.page + 1 : PAGE_FIRST;
-	request->options = r.options;
-	terms->priority = (enum priority)r.priority;
-	terms->codec = (enum jpeg_by)r.codec;
-	terms->devices = r.devices;
-	terms->deadline = r.deadline_ms ? request->arrived + r.deadline_ms * UINT64_C(1000000) : 0;
+	r->options.raw_image.alpha = r->alpha;
+	r->options.page = r->pages ? PAGES_ALL : r->page < PAGES_MAX ? r->page + 1 : PAGE_FIRST;
+	request->options = r->options;
+	terms->priority = (enum priority)r->priority;
+	terms->codec = (enum jpeg_by)r->codec;
+	terms->devices = r->devices;
+	terms->deadline =
+	    r->deadline_ms ? request->arrived + r->deadline_ms * UINT64_C(1000000) : 0;
 	return e;
+}
+
+enum error request_parse(struct request *request, const char *filter, struct chain *chain,
+                         struct problem *problem)
+{
+	struct reading r = {.chain = chain, .written = repertoire().written};
+
+	return parse(request, filter, &r, problem);
+}
+
+enum error request_check_preset(const struct head *head, struct problem *problem)
+{
+	static struct chain chain;
+	struct request request = {.head = *head};
+	struct reading r = {
+	    .chain = &chain, .is_preset = true, .written = format_sets_known().written};
+
+	return parse(&request, NULL, &r, problem);
 }

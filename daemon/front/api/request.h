@@ -38,7 +38,7 @@ enum route_trait {
 /* A method and path that the service answers; the rows are in routes.c. */
 struct route {
 	const char *method;
-	const char *path; /* also a metric's label; {name} is a filter's */
+	const char *path; /* also a metric's label; {name} is a filter's, {preset} a preset's */
 	/* Answers a request without body, or leaves it without an answer and is called again when
 	 * its waiter is woken. NULL: the request carries an image. */
 	void (*act)(struct request *request);
@@ -67,8 +67,10 @@ struct request {
 	bool async;      /* Prefer: respond-async (RFC 7240) */
 	const char *key; /* its Idempotency-Key, if it is asynchronous; else NULL */
 	const struct route *route;
-	char *argument;   /* the part of the path that is the route's argument, "" if none; owned */
-	uint64_t arrived; /* loop_now() */
+	char *argument; /* the part of the path that is the route's argument, "" if none; owned */
+	char *preset;   /* the query of the preset that it names, split once it is read; or NULL */
+	unsigned fixed; /* the last ones of the parameters, which are the preset's */
+	uint64_t arrived;    /* loop_now() */
 	struct chain *chain; /* from the parsing of the parameters until there is a job; owned */
 	struct message_job options;
 	struct job_terms terms;
@@ -131,10 +133,17 @@ enum error request_parse(struct request *request, const char *filter, struct cha
 
 struct reading;
 
-/* A parameter that every filter takes, or (for_chain) only a chain. */
+/* Scopes of parameters; each is part of those before it. */
+enum scope {
+	SCOPE_CHAIN,
+	SCOPE_FILTER, /* one filter */
+	SCOPE_PRESET, /* beside what the preset has */
+};
+
+/* A parameter that every filter takes, or only a chain. */
 struct common_parameter {
 	const char *name;
-	bool for_chain;
+	enum scope scope;
 	const char *text;       /* its meaning */
 	struct value_kind kind; /* unless it has a reader of its own */
 	double default_;
@@ -149,3 +158,6 @@ struct common_parameter {
 
 /* The i-th of them, or NULL after the last. */
 const struct common_parameter *request_common_parameter(size_t i);
+
+/* Checks the parameters of a preset, before it is known which formats and devices there will be. */
+enum error request_check_preset(const struct head *head, struct problem *problem) MUST_CHECK;

@@ -15,6 +15,7 @@
 #include "front/api/gauges.h"
 #include "front/api/origin.h"
 #include "front/api/outcome.h"
+#include "front/api/presets.h"
 #include "front/api/representation.h"
 #include "front/api/tokens.h"
 #include "front/base/metrics.h"
@@ -142,6 +143,7 @@ static void get_index(struct request *r)
 	    "'http://HOST/v1/filters/gaussian'\n"
 	    "    GET /v1/jobs, GET or DELETE /v1/jobs/ID?wait=SECONDS, "
 	    "GET /v1/jobs/ID/result?wait=SECONDS, GET /v1/jobs/ID/events\n"
+	    "  curl --data-binary @in.jpg http://HOST/v1/presets/NAME -o out.jpg\n"
 	    "GET /v1/filters /v1/devices /v1/kernels /metrics /livez /readyz /openapi.json\n"
 	    "Pages: / /status /docs\n"
 	    "JavaScript: /convolved.js\n";
@@ -173,8 +175,12 @@ static const struct route routes[] = {
     {"POST", "/v1/chain", NULL, "Filter an image with several filters, one after another",
      "Prefer Idempotency-Key X-Busy-Status", "200:Image 202:Accepted 401 404 406 422 503 504 507",
      BY_ACCEPT},
-    {"GET", "/v1/filters", catalogue_get_filters, "All filters and their parameters",
-     "If-None-Match", "200:Filters 304:Unchanged 401", SHARED_BY_REPERTOIRE},
+    {"POST", "/v1/presets/{preset}", NULL, "Filter an image with a chain that the service names",
+     "Prefer Idempotency-Key X-Busy-Status", "200:Image 202:Accepted 401 404 406 422 503 504 507",
+     BY_ACCEPT},
+    {"GET", "/v1/filters", catalogue_get_filters,
+     "All filters with their parameters, and all presets", "If-None-Match",
+     "200:Filters 304:Unchanged 401", SHARED_BY_REPERTOIRE},
     {"GET", "/v1/filters/{name}", catalogue_get_filter, "One filter and its parameters",
      "If-None-Match", "200:Filter 304:Unchanged 401", SHARED_BY_REPERTOIRE},
     {"GET", "/v1/jobs", async_list, "The client's asynchronous jobs", "", "200:Jobs 401 403 503",
@@ -282,10 +288,24 @@ static enum error empty_body(struct problem *problem)
 	                   "`image` of a form (curl -F image=@FILE)");
 }
 
-static enum error admit(const struct request *r, struct problem *problem)
+/* Checks whether there is such a filter or preset, and whether the client may use it. */
+static enum error check_work(struct request *r, struct problem *problem)
 {
+	if (strstr(r->route->path, "{preset}"))
+		return presets_find(r->argument, &r->preset, problem);
+	if (config->presets_only || r->terms.presets_only)
+		return presets_insist(problem);
 	if (*r->argument && filter_parse(r->argument) == FILTERS)
 		return filter_unknown(r->argument, problem);
+	return ERR_OK;
+}
+
+static enum error admit(struct request *r, struct problem *problem)
+{
+	const enum error e = check_work(r, problem);
+
+	if (e)
+		return e;
 	if (draining && r->async && !archive_is_open())
 		return problem_set(problem, ERR_DRAINING,
 		                   "the service is shutting down and keeps no results");
@@ -317,17 +337,33 @@ static enum work_class class_of(const struct request *r)
 	           : work_class(r->terms.priority == PRIORITY_BATCH, work_cost(size_of(r)));
 }
 
+/* Makes a request for a preset the one for its chain, as which it may be stored: the preset may
+ * change. */
+static enum error write_out(struct request *r, struct problem *problem)
+{
+	const unsigned own = r->head.parameters;
+	const enum error e = presets_append(&r->head, r->preset, problem);
+
+	r->head.text[HEAD_PATH] = "/v1/chain";
+	r->fixed = r->head.parameters - own;
+	return e;
+}
+
 /* Parses the parameters into the request's chain and options, unless that is done. */
 static enum error parse(struct request *r, struct problem *problem)
 {
 	static struct chain chain; /* far larger than most: only what is used is kept */
 	double wait, left;
 	uint64_t now;
-	enum error e;
+	enum error e = ERR_OK;
 
 	if (r->chain)
 		return ERR_OK;
-	e = request_parse(r, *r->argument ? r->argument : NULL, &chain, problem);
+	if (r->preset)
+		e = write_out(r, problem);
+	if (!e)
+		e = request_parse(r, *r->argument && !r->preset ? r->argument : NULL, &chain,
+		                  problem);
 	if (e)
 		return e;
 	now = loop_now();

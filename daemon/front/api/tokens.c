@@ -19,6 +19,7 @@ struct token {
 	char digest[DIGITS + 1]; /* in lower case; "": none yet */
 	enum priority best;
 	double share;
+	bool presets_only;
 };
 
 struct set {
@@ -55,10 +56,11 @@ static bool see_entry(void *context, const struct textfile_entry *entry)
 {
 	static const struct value_kind classes = {VALUE_WORD, .unit = "interactive|batch"};
 	static const struct value_kind shares = {VALUE_NUMBER, 0.01, 100, NULL};
+	static const struct value_kind switches = {VALUE_WORD, .unit = "no|yes"};
 	struct token *t;
 	char expected[160] = "64 hexadecimal digits, the SHA-256 of a token that no other section "
 	                     "has (see convolved --hash-token)";
-	double class = PRIORITY_INTERACTIVE;
+	double class = PRIORITY_INTERACTIVE, only = 0;
 	char *digest;
 	bool valid;
 
@@ -90,9 +92,13 @@ static bool see_entry(void *context, const struct textfile_entry *entry)
 	} else if (!strcmp(entry->key, "share")) {
 		valid = value_read(&shares, entry->value, &t->share);
 		value_describe(&shares, expected, sizeof expected);
+	} else if (!strcmp(entry->key, "presets-only")) {
+		valid = value_read(&switches, entry->value, &only);
+		t->presets_only = only > 0;
+		value_describe(&switches, expected, sizeof expected);
 	} else {
-		log_error("%s: unknown key %s; expected token-sha256, class or share", entry->where,
-		          entry->key);
+		log_error("%s: unknown key %s; expected token-sha256, class, share or presets-only",
+		          entry->where, entry->key);
 		return false;
 	}
 	if (!valid)
@@ -172,6 +178,7 @@ enum error tokens_admit(const char *authorization, struct job_terms *terms, stru
 	terms->named = true;
 	terms->best = t->best;
 	terms->share = t->share;
+	terms->presets_only = t->presets_only;
 	return ERR_OK;
 }
 

@@ -5,6 +5,7 @@
  *   token-sha256=…   in hexadecimal (convolved --hash-token prints this line)
  *   class=batch      the best class that it may ask for: interactive (the default) or batch
  *   share=3          its part of the service beside others that work: 0.01 to 100, 1 by default
+ *   presets-only=yes whether it may run presets alone
  *
  * Only hashes are kept, here too. Tokens are long random texts, so a plain hash serves. */
 #pragma once

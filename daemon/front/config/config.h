@@ -5,10 +5,10 @@
 #include <stdint.h>
 
 /* CONFIG_NAME_MAX: the longest name, in bytes without its NUL. */
-enum { CONFIG_LIST_MAX = 16, CONFIG_NAME_MAX = 63 };
+enum { CONFIG_LIST_MAX = 16, CONFIG_PRESETS_MAX = 64, CONFIG_NAME_MAX = 63 };
 
 struct config_list {
-	char *item[CONFIG_LIST_MAX + 1]; /* NULL after the last */
+	char *item[CONFIG_PRESETS_MAX + 1]; /* NULL after the last */
 	unsigned count;
 };
 
@@ -28,6 +28,7 @@ struct config {
 #define CONFIG_NETWORKS  struct config_list
 #define CONFIG_ORIGINS   struct config_list
 #define CONFIG_FORMATS   struct config_list
+#define CONFIG_PRESETS   struct config_list /* NAME=QUERY, see front/api/presets.h */
 #define CONFIG_URL       char *
 #define CONFIG_NAME      char *
 #define SECTION(name, text)

@@ -47,6 +47,7 @@ struct option_type {
 	 * word. */
 	enum value_type value;
 	const char *unit;
+	bool is_named; /* keys of the section are the names of the list's items */
 };
 
 static const struct option_type
@@ -70,6 +71,9 @@ static const struct option_type
     type_ADDRESSES = {"LIST", KEEPS_LIST, .fits = address_valid,
                       .valid = "ADDRESS:PORT with a numeric address, [ADDRESS]:PORT (either with "
                                "tls: before it for TLS) or unix:PATH"},
+    type_PRESETS = {"NAME=CHAIN", KEEPS_LIST, .is_named = true,
+                    .pattern = "^[A-Za-z0-9_-]{1,63}=[^\\x01-\\x1f\\x7f]+$",
+                    .valid = "NAME=CHAIN, with a NAME of at most 63 letters, digits, - and _"},
     type_SIZE = {"SIZE", KEEPS_INTEGER, .value = VALUE_BYTES},
     type_COUNT = {"COUNT", KEEPS_INTEGER, .value = VALUE_INTEGER},
     type_SECONDS = {"SECONDS", KEEPS_INTEGER, .value = VALUE_INTEGER, .unit = "seconds"},
@@ -131,12 +135,24 @@ static struct value_kind kind_of(const struct option_row *row)
 	return (struct value_kind){row->type->value, row->min, row->max, row->type->unit};
 }
 
+/* The separator between the items of a list; chains have semicolons of their own. */
+static const char *separator_of(const struct option_type *type)
+{
+	return type->is_named ? "\n" : ";";
+}
+
+static unsigned most_of(const struct option_type *type)
+{
+	return type->is_named ? CONFIG_PRESETS_MAX : CONFIG_LIST_MAX;
+}
+
 static void describe(const struct option_row *row, char *text, size_t room)
 {
 	const struct value_kind kind = kind_of(row);
 
 	if (row->type->keeps == KEEPS_LIST)
-		snprintf(text, room, "up to %d, with ; between them, of %s", CONFIG_LIST_MAX,
+		snprintf(text, room, "up to %u, %s, of %s", most_of(row->type),
+		         row->type->is_named ? "each on a line of its own" : "with ; between them",
 		         row->type->valid);
 	else if (row->type->valid)
 		snprintf(text, room, "%s", row->type->valid);
@@ -185,12 +201,12 @@ static bool option_set(struct config *c, const struct option_row *row, const cha
 		valid = fits(type, text);
 		break;
 	case KEEPS_LIST:
-		items = g_strsplit(text, ";", -1);
+		items = g_strsplit(text, separator_of(type), -1);
 		valid = true;
 		for (char **item = items; *item && valid; item++) {
 			if (!*g_strstrip(*item))
 				continue;
-			valid = list->count < CONFIG_LIST_MAX && fits(type, *item);
+			valid = list->count < most_of(type) && fits(type, *item);
 			if (valid)
 				list->item[list->count++] = strdup(*item);
 		}
@@ -222,7 +238,8 @@ static char *option_print(const struct config *c, const struct option_row *row)
 	case KEEPS_TEXT:
 		return g_strdup(*(char *const *)place);
 	case KEEPS_LIST:
-		return g_strjoinv(";", ((struct config_list *)(uintptr_t)place)->item);
+		return g_strjoinv(separator_of(row->type),
+		                  ((struct config_list *)(uintptr_t)place)->item);
 	case KEEPS_INTEGER:
 		value_print(&kind, (double)*(const uint64_t *)place, number, sizeof number);
 		break;
@@ -279,8 +296,10 @@ static void print_options(bool sample)
 		}
 		describe(row, valid, sizeof valid);
 		if (sample)
-			printf("\n# %s.\n# Valid: %s. Default: %s; changed by a %s.\n#%s=%s\n",
-			       row->text, valid, standard, by, row->name, row->default_);
+			printf("\n# %s.\n# Valid: %s. Default: %s; changed by a %s.\n#%s%s%s\n",
+			       row->text, valid, standard, by,
+			       row->type->is_named ? row->type->name : row->name,
+			       row->type->is_named ? "" : "=", row->default_);
 		else
 			printf("  --%s %s\n        %s (%s; default: %s; changed by a %s)\n",
 			       row->name, row->type->name, row->text, valid, standard, by);
@@ -422,8 +441,15 @@ static bool see_entry(void *context, const struct textfile_entry *entry)
 {
 	struct reading *r = context;
 	const struct option_row *row = entry->key ? option_find(entry->key) : NULL, *section = row;
-	char sections[256] = "", name[64];
+	char sections[256] = "", name[64], *item;
+	bool valid;
 
+	if (entry->key && !strcmp(entry->section, options[OPTIONS_OF_presets].name)) {
+		item = g_strconcat(entry->key, "=", entry->value, NULL);
+		valid = apply(r, &options[OPTION_OF_presets], item, entry->where);
+		g_free(item);
+		return valid;
+	}
 	for (int i = 0; !entry->key && i < OPTIONS; i++) {
 		if (options[i].type)
 			continue;

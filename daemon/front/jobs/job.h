@@ -46,6 +46,7 @@ struct job_terms {
 	uint64_t deadline; /* loop_now() by which the answer must be complete; 0: no deadline */
 	char client[FAIR_CLIENT_SIZE]; /* an address, or (named) a token's name */
 	bool named;
+	bool presets_only;
 	enum priority best; /* the highest priority that it may have */
 	double share;       /* its weight relative to other clients; 0: 1 */
 	uint64_t devices;   /* a bit for each device that may be used; 0: any */
