@@ -284,10 +284,13 @@ static bool is_job_open(const struct exchange *e)
  * alone. */
 static bool is_request_wrong(const struct exchange *e, const json_t *problem, long status)
 {
+	const char *type = member(problem, "type");
+
 	if (status == 404)
-		return !strcmp(member(problem, "type"), "/problems/unknown-filter");
-	return status == 400 && !strcmp(member(problem, "type"), "/problems/bad-parameter") &&
-	       !is_of_job(e) && !(e->own_format && !strcmp(member(problem, "parameter"), "format"));
+		return !strcmp(type, "/problems/unknown-filter") ||
+		       !strcmp(type, "/problems/unknown-preset");
+	return status == 400 && !strcmp(type, "/problems/bad-parameter") && !is_of_job(e) &&
+	       !(e->own_format && !strcmp(member(problem, "parameter"), "format"));
 }
 
 /* Adds the ID by which the operator finds the request in the log. */

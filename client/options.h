@@ -24,7 +24,7 @@ struct options {
 #undef OPTION
 	/* clang-format on */
 
-	const char *command;   /* the first operand: a command, a filter or a chain */
+	const char *command;   /* the first operand: a command, a filter, a chain or @PRESET */
 	const char **operands; /* the other operands */
 	size_t operand_count;
 	struct parameter *parameters; /* parameters of the service, in the order given */

@@ -27,21 +27,26 @@ static void add_parameter(FILE *target, char *separator, const char *name, const
 	curl_free(v);
 }
 
-/* One filter has a route of its own and takes its parameters by name; a chain carries them in its
- * own text. */
+/* One filter, or a preset, has a route of its own and takes parameters by name; a chain carries
+ * them in its own text. */
 char *request_target(const struct options *options, const char *output)
 {
 	const char *command = options->command, *dot = strrchr(output, '.');
-	bool empty = !strcmp(command, "chain");
-	bool chain = empty || strpbrk(command, "=,") || options_parameter(options, "luma") ||
-	             options_parameter(options, "chroma");
-	char *text = NULL, *name = curl_easy_escape(NULL, command, 0), separator = '?';
+	bool empty = !strcmp(command, "chain"), preset = *command == '@';
+	bool chain =
+	    !preset && (empty || strpbrk(command, "=,") || options_parameter(options, "luma") ||
+	                options_parameter(options, "chroma"));
+	char *text = NULL, *name = curl_easy_escape(NULL, command + preset, 0), separator = '?';
 	size_t size;
 	FILE *target = open_memstream(&text, &size);
 
 	if (!target || !name)
 		abort();
-	fprintf(target, "/v1/%s%s", chain ? "chain" : "filters/", chain ? "" : name);
+	fprintf(target, "/v1/%s%s",
+	        preset  ? "presets/"
+	        : chain ? "chain"
+	                : "filters/",
+	        chain ? "" : name);
 	curl_free(name);
 	if (chain && !empty)
 		add_parameter(target, &separator, "filters", command);

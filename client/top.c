@@ -87,6 +87,7 @@ static double image_rate(const struct look *now, const struct look *before)
 	static const char name[] = "convolved_request_duration_seconds_count";
 
 	return metric_rate(now, before, name, "route=\"/v1/filters/{name}\"") +
+	       metric_rate(now, before, name, "route=\"/v1/presets/{preset}\"") +
 	       metric_rate(now, before, name, "route=\"/v1/chain\"");
 }
 

@@ -108,8 +108,10 @@ static void print_catalogue(const json_t *json)
 {
 	static const char *const headings[] = {"FILTER", "PARAMETERS", "", NULL};
 	static const char *const common[] = {"PARAMETER", "OF ALL FILTERS", NULL};
+	static const char *const presets[] = {"PRESET", "PARAMETERS", NULL};
 	struct table *table = table_new(headings);
-	json_t *filter, *parameter;
+	json_t *filter, *parameter, *preset;
+	const char *name;
 
 	for (size_t i = 0; (filter = views_element(json, "filters", i)); i++) {
 		char names[256] = "";
@@ -132,6 +134,20 @@ static void print_catalogue(const json_t *json)
 		table_add(table, "%s%s", views_text(parameter, "text"),
 		          json_is_true(json_object_get(parameter, "chain_only")) ? " (of a chain)"
 		                                                                 : "");
+	}
+	table_print(table, stdout);
+	if (!views_element(json, "presets", 0))
+		return;
+	putchar('\n');
+	table = table_new(presets);
+	for (size_t i = 0; (preset = views_element(json, "presets", i)); i++) {
+		const char *first = views_text(preset, "name");
+
+		json_object_foreach(json_object_get(preset, "parameters"), name, parameter) {
+			table_add(table, *first ? "@%s" : "%s", first);
+			table_add(table, "%s=%s", name, shown(parameter));
+			first = "";
+		}
 	}
 	table_print(table, stdout);
 }
@@ -192,14 +208,16 @@ static void print_parameter_names(const json_t *list)
 	}
 }
 
-/* Prints, for scripts, the filters; or the parameters of one, each followed by its choices; or
- * those that all filters and chains take. */
+/* Prints, for scripts, the filters and presets; or the parameters of one, each followed by its
+ * choices; or those that all filters and chains take. */
 static enum exit_code print_names(const json_t *json, const char *name)
 {
 	json_t *filter;
 
 	for (size_t i = 0; !name && (filter = views_element(json, "filters", i)); i++)
 		puts(views_text(filter, "name"));
+	for (size_t i = 0; !name && (filter = views_element(json, "presets", i)); i++)
+		printf("@%s\n", views_text(filter, "name"));
 	if (!name)
 		return EXIT_DONE;
 	if (!strcmp(name, "chain")) {

@@ -18,7 +18,7 @@ import pytest
 from client import PROGRAM, complains, environment, fill, found, ppm, run, start
 from jobs import submit
 from scripted import Server, busy, problem
-from service import BUILD, PATIENCE, REPOSITORY, Process, free_port, poll, sanitized, target_of
+from service import BUILD, ONE_DEVICE, PATIENCE, REPOSITORY, Process, free_port, poll, sanitized, target_of
 
 COMPLETION = REPOSITORY / "client/completion/convolve"
 PHOTOGRAPH = REPOSITORY / "tests/photograph.jpg"
@@ -506,6 +506,38 @@ def test_on_a_terminal(server, tree, tmp_path):
     assert shown(server().url, "box", tree, "-o", tmp_path / "out", "-q", "--force") == ("", 0)
     text, status = shown(server().url, "box", tree / "a.ppm", "-o", "-")
     assert status == 2 and "cannot read an image from a terminal" in text
+
+
+# Presets ------------------------------------------------------------------------------------------
+
+def test_presets(launch, image, tmp_path):
+    """Run, listed and completed; the suffix is the format, unless the preset has another."""
+    with launch("--preset", "neg=invert", "--preset", "neg-web=invert&format=webp&lossless=1", "--presets-only", "yes",
+                environment=ONE_DEVICE) as service:
+        for preset, name, more in (("@neg", "out.png", "?format=png"), ("@neg-web", "out.webp", ""),
+                                   ("@neg", "checked.ppm", "?verify=1")):
+            options = ("--verify", 1) if "verify" in more else ()
+            run(service.url, preset, *options, image, "-o", tmp_path / name)
+            expected = service.post(f"/v1/presets/{preset[1:]}{more}", image.read_bytes())
+            assert expected.status == 200 and (tmp_path / name).read_bytes() == expected.body
+        run(service.url, "@neg", tmp_path, "-o", tmp_path / "results")
+        assert (tmp_path / "results/in.ppm").read_bytes() == (tmp_path / "checked.ppm").read_bytes()
+        for words, status, arguments in (
+                ("format: expected webp, which the preset has", 1, ("@neg-web", image, "-o", tmp_path / "a.png")),
+                ("did you mean neg?", 2, ("@nag", image, "-o", tmp_path / "a.ppm")),
+                ("nothing is at /v1/presets/", 1, ("@", image, "-o", tmp_path / "a.ppm")),
+                ("a request for a preset takes format, raw", 2, ("@neg", "--size", 3, image, "-o", tmp_path / "a.ppm")),
+                ("a request for a preset takes format, raw", 2, ("@neg", "--luma", "box", image, "-o", tmp_path / "a.ppm")),
+                ("POST /v1/presets/NAME, with one of neg, neg-web", 1, ("box", image, "-o", tmp_path / "a.ppm"))):
+            complains(words, service.url, *arguments, status=status)
+            assert not found(tmp_path).keys() & {"a.ppm", "a.png"}
+        listed = rows(run(service.url, "filters")[0])
+        assert ["@neg", "filters=invert"] in listed and ["@neg-web", "filters=invert"] in listed
+        assert ["lossless=1"] in listed
+        assert run(service.url, "filters", "--names")[0].decode().endswith("\n@neg\n@neg-web\n")
+        assert completed(service.url, "convolve @ne") == ["neg", "neg-web"]
+        assert completed(service.url, "convolve inv") == ["invert"]
+        assert not [word for word in completed(service.url, "convolve filters ") if "neg" in word]
 
 
 # Completion ---------------------------------------------------------------------------------------

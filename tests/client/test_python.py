@@ -24,7 +24,7 @@ import imagefiles
 from client import ppm
 from pixels import random_pixels
 from scripted import busy, problem
-from service import REPOSITORY, free_port, target_of
+from service import ONE_DEVICE, REPOSITORY, free_port, target_of
 
 SOURCES = REPOSITORY / "client/python"
 sys.path.insert(0, str(SOURCES))
@@ -87,6 +87,23 @@ def test_arrays(ask, service, shape, dtype):
     assert np.array_equal(result.pixels, pixels)
     assert result.media_type == "application/octet-stream" and result.lost == []
     assert result.timing["total"] > 0
+
+
+def test_presets(ask, launch):
+    """Files and pixels; alone, and as jobs."""
+    pixels = random_pixels(1, 9, 7, 3, "u8")
+    with launch("--preset", "neg=invert", environment=ONE_DEVICE) as started:
+        assert np.array_equal(ask(started.url, lambda s: s.apply(pixels, preset="neg")).pixels, 255 - pixels)
+        file = imagefiles.write_png(pixels)
+        job = ask(started.url, lambda s: s.submit(file, preset="neg", format="ppm"))
+        assert ask(started.url, lambda s: s.result(job)).content == started.post(
+            "/v1/filters/invert?format=ppm", file).body
+        for name, more, status in (("nag", {}, 404), ("a/b ?", {}, 404), ("neg", {"quality": 3}, 400)):
+            with pytest.raises(convolved.Problem) as raised:
+                ask(started.url, lambda s: s.apply(file, preset=name, **more))  # noqa: B023
+            assert raised.value.status == status
+        with pytest.raises(convolved.Problem, match="a request for a preset takes format"):
+            ask(started.url, lambda s: s.apply(file, f.box(), preset="neg"))
 
 
 def test_several_pages(service):

@@ -10,6 +10,7 @@ import math
 import os
 import pathlib
 import time
+import urllib.parse
 import uuid
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar, Unpack
@@ -211,13 +212,13 @@ class Job:
 # Requests -----------------------------------------------------------------------------------------
 
 def _target(filters: Sequence[Filter], luma: Sequence[Filter], chroma: Sequence[Filter],
-            options: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+            preset: str, options: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
     """Path and query."""
-    alone = len(filters) == 1 and not luma and not chroma
+    alone = len(filters) == 1 and not luma and not chroma and not preset
     if alone and not filters[0].parameters.keys() & options.keys():
         path, own = f"/v1/filters/{filters[0].name}", filters[0].parameters
     else:
-        path = "/v1/chain"
+        path = f"/v1/presets/{urllib.parse.quote(preset, safe='')}" if preset else "/v1/chain"
         own = {"filters": values.chain(filters), "luma": values.chain(luma),
                "chroma": values.chain(chroma)}
     query = {name: values.text(value) for name, value in {**own, **values.given(options)}.items()}
@@ -303,10 +304,10 @@ def _ask(service: Service, method: str, path: str, until: float = math.inf, repe
 
 
 def _post(service: Service, image: Image, filters: Sequence[Filter], luma: Sequence[Filter],
-          chroma: Sequence[Filter], options: Mapping[str, Any],
+          chroma: Sequence[Filter], preset: str, options: Mapping[str, Any],
           **more: Any) -> Steps[httpx.Response]:
     content, kind = _body(image)
-    path, query = _target(filters, luma, chroma, {**kind, **options})
+    path, query = _target(filters, luma, chroma, preset, {**kind, **options})
     parts: dict[str, Any] = {"params": query, "content": content}
     if sum(map(len, query.values())) > QUERY_MAX:
         parts = {"data": query, "files": {"image": content}}
@@ -316,20 +317,22 @@ def _post(service: Service, image: Image, filters: Sequence[Filter], luma: Seque
 # Steps --------------------------------------------------------------------------------------------
 
 def apply(service: Service, image: Image, *filters: Filter, luma: Sequence[Filter] = (),
-          chroma: Sequence[Filter] = (), **options: Unpack[Options]) -> Steps[Result]:
+          chroma: Sequence[Filter] = (), preset: str = "",
+          **options: Unpack[Options]) -> Steps[Result]:
     """Filters an image, with the filters in turn; `luma` and `chroma` are chains for these alone,
-    after them. Raises Problem."""
-    response = yield from _post(service, image, filters, luma, chroma, options)
+    after them. Instead, `preset` names a chain of the service. Raises Problem."""
+    response = yield from _post(service, image, filters, luma, chroma, preset, options)
     return Result.of(response)
 
 
 def submit(service: Service, image: Image, *filters: Filter, luma: Sequence[Filter] = (),
-           chroma: Sequence[Filter] = (), key: str | None = None,
+           chroma: Sequence[Filter] = (), preset: str = "", key: str | None = None,
            **options: Unpack[Options]) -> Steps[Job]:
     """Filters as a job, which goes on in the service: see result(). It is sent again when the
     connection breaks, with the same Idempotency-Key, so that it remains one job: `key`, or one of
     its own. The same `key` later means the same job, for as long as the service has it."""
-    response = yield from _post(service, image, filters, luma, chroma, options, repeated=True,
+    response = yield from _post(service, image, filters, luma, chroma, preset, options,
+                                repeated=True,
                                 headers={"Prefer": "respond-async",
                                          "Idempotency-Key": key or str(uuid.uuid4())})
     return Job.of(response)
