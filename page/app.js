@@ -23,7 +23,7 @@ const store = createStore({
   opening: null,
   shape: null, // the region that is chosen; -1: the region of interest
   tool: 'compare', // or rectangle, ellipse, roi: the effect of a drag on the stage
-  catalogue: null, // {filters: Map by name, common}
+  catalogue: null, // {filters: Map by name, presets, common}
   language: 'curl',
   whole: null, // the work that is asked for whole, though there is a preview
   outcome: null, // outcome of the latest request that has ended; views ask outcomeOf()
@@ -33,8 +33,8 @@ const store = createStore({
 
 async function loadCatalogue() {
   try {
-    const { filters, common } = await service.get('v1/filters');
-    store.set({ catalogue: { filters: new Map(filters.map((filter) => [filter.name, filter])), common }, catalogueProblem: null });
+    const { filters, ...rest } = await service.get('v1/filters');
+    store.set({ catalogue: { filters: new Map(filters.map((filter) => [filter.name, filter])), ...rest }, catalogueProblem: null });
   } catch (problem) {
     store.set({ catalogueProblem: problem });
   }

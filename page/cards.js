@@ -1,7 +1,7 @@
 /* The cards of all filters, each with its result for the image; the chain as chips; and the
  * parameters of the chosen one. */
 import { service } from './api.js';
-import { chainText, makeLink } from './chain.js';
+import { chainText, makeLink, stateOfPreset } from './chain.js';
 import { announce, find, h, refill, signButton } from './dom.js';
 import { problemOf } from './run.js';
 import { STARTS, isOptional, parameterField, startOf } from './parameters.js';
@@ -112,6 +112,17 @@ function card(store, filter) {
     h('canvas', { width: PREVIEW.width, height: PREVIEW.height, 'aria-hidden': 'true' }), h('span', {}, filter.name));
 }
 
+function presetCard(store, preset) {
+  const { filters, ...rest } = preset.parameters;
+  const title = [filters, ...Object.entries(rest).map((pair) => pair.join('='))].filter(Boolean).join(' & ');
+
+  return h('button', { type: 'button', class: 'card', title, onclick: () => {
+    const state = stateOfPreset(preset);
+    store.set({ ...state, selected: state.chain[0]?.id ?? null, shape: null, revision: store.state.revision + 1 });
+    announce(`${preset.name} loaded`);
+  } }, h('span', {}, preset.name));
+}
+
 export function cardsView(store) {
   const shelf = find('#cards'), search = find('#search');
   let show = () => {};
@@ -119,10 +130,10 @@ export function cardsView(store) {
   store.watch((s) => [s.catalogue], ({ catalogue }) => {
     if (!catalogue)
       return;
-    const groups = grouped(catalogue.filters).map(([title, filters]) => h('section', { class: 'group' }, h('h2', {}, title),
-      h('div', { class: 'shelf' }, ...filters.map((filter) => card(store, filter)))));
-    shelf.replaceChildren(...groups);
-    show = previews([...shelf.querySelectorAll('.card')]);
+    const group = (title, cards) => h('section', { class: 'group' }, h('h2', {}, title), h('div', { class: 'shelf' }, ...cards));
+    shelf.replaceChildren(...(catalogue.presets.length ? [group('Presets', catalogue.presets.map((preset) => presetCard(store, preset)))] : []),
+      ...grouped(catalogue.filters).map(([title, filters]) => group(title, filters.map((filter) => card(store, filter)))));
+    show = previews([...shelf.querySelectorAll('.card[data-filter]')]);
     show(store.state.image);
   });
   store.watch((s) => [s.image], ({ image }) => show(image));
@@ -136,9 +147,8 @@ export function cardsView(store) {
     }
   });
   search.addEventListener('keydown', (event) => {
-    const first = event.key === 'Enter' && shelf.querySelector('.group:not([hidden]) .card:not([hidden])');
-    if (first)
-      addFilter(store, first.dataset.filter);
+    if (event.key === 'Enter')
+      shelf.querySelector('.group:not([hidden]) .card:not([hidden])')?.click();
   });
 }
 

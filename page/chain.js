@@ -73,29 +73,54 @@ export function queryText(pairs) {
   return pairs.map(([name, value]) => `${name}=${escape(value)}`).join('&');
 }
 
-/* Returns the request for a state: {filter: name or null, pairs, target}; null if there is nothing
- * to do. */
+/* Returns the same with the filters, as POST /v1/chain takes them. */
+function chainPairs(state) {
+  return [...(state.chain.length ? [['filters', chainText(state.chain)]] : []), ...commonPairs(state)];
+}
+
+/* Returns the state's chain, common, regions and roi for the parameters of a preset. */
+export function stateOfPreset({ parameters }) {
+  const { sample, ...state } = parseFragment(queryText(Object.entries(parameters)));
+  return state;
+}
+
+/* Returns the preset that the state is, perhaps with what may be given beside one: {name, pairs}. */
+function presetOf(state) {
+  const { presets = [], common = [] } = state.catalogue ?? {};
+  const all = new Map(chainPairs(state)), beside = new Set(common.filter((p) => p.with_preset).map((p) => p.name));
+
+  for (const preset of presets) {
+    const own = new Map(chainPairs(stateOfPreset(preset))), pairs = [...all].filter(([name]) => !own.has(name));
+    if ([...own].every(([name, value]) => all.get(name) === value) && pairs.every(([name]) => beside.has(name)))
+      return { name: preset.name, pairs };
+  }
+  return null;
+}
+
+/* Returns the request for a state: {filter: name or null, preset: name or null, pairs, target}; null
+ * if there is nothing to do. */
 export function requestOf(state) {
   const { chain, common } = state;
   const alone = chain.length === 1 && !common.luma && !common.chroma;
-  const rest = commonPairs(state);
+  const rest = commonPairs(state), preset = presetOf(state);
   let pairs = rest;
 
   if (!chain.length && !common.luma && !common.chroma)
     return null;
+  if (preset)
+    return { ...requestFor(`v1/presets/${preset.name}`, preset.pairs), rest: preset.pairs, preset: preset.name };
   if (alone)
     pairs = [...Object.entries(chain[0].values), ...rest];
   else if (chain.length)
     pairs = [['filters', chainText(chain)], ...rest];
-  const path = alone ? `v1/filters/${chain[0].filter}` : 'v1/chain';
-  return { filter: alone ? chain[0].filter : null, pairs, rest, target: pairs.length ? `${path}?${queryText(pairs)}` : path };
+  return { ...requestFor(alone ? `v1/filters/${chain[0].filter}` : 'v1/chain', pairs), rest, filter: alone ? chain[0].filter : null };
 }
+
+const requestFor = (path, pairs) => ({ filter: null, preset: null, pairs, target: pairs.length ? `${path}?${queryText(pairs)}` : path });
 
 /* Convert a state to the fragment of an address, and back. */
 export function fragmentOf(state) {
-  const pairs = commonPairs(state);
-  if (state.chain.length)
-    pairs.unshift(['filters', chainText(state.chain)]);
+  const pairs = chainPairs(state);
   if (state.image?.sample)
     pairs.push(['sample', state.image.sample]);
   return queryText(pairs);

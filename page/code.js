@@ -22,7 +22,7 @@ function convolve({ request, chain, image, out }) {
   const own = request.filter ? request.pairs.slice(0, request.pairs.length - request.rest.length) : [];
   const options = [...own, ...request.rest].filter(([name]) => name !== 'format')
     .map(([name, value]) => `--${name} ${shell(value)}`);
-  return ['convolve', request.filter || (chain ? shell(chain) : 'chain'), ...options,
+  return ['convolve', request.preset ? `@${request.preset}` : request.filter || (chain ? shell(chain) : 'chain'), ...options,
     service.base.href !== 'http://localhost:8700/' && `--server ${shell(service.base.href.replace(/\/$/, ''))}`,
     service.token && '--token-file FILE', shell(image), `-o ${shell(out)}`].filter(Boolean).join(' \\\n  ');
 }
@@ -46,7 +46,7 @@ function javascript({ request, filters }) {
   return `import { Service } from ${quoted(new URL('convolved.js', service.base).href)};
 
 const service = new Service(${service.token ? `${quoted(service.base.href)}, { token }` : ''});
-const { blob, timing } = await service.apply(image, ${quoted(filters)}${parameters && `, {\n${parameters}}`});`;
+const { blob, timing } = await service.apply(image, ${request.preset ? `{ preset: ${quoted(request.preset)} }` : quoted(filters)}${parameters && `, {\n${parameters}}`});`;
 }
 
 const LANGUAGES = { curl, convolve, Python: python, JavaScript: javascript };
@@ -67,7 +67,7 @@ export function codeView(store) {
       next?.click();
     });
   });
-  store.watch((s) => [s.chain, s.common, s.regions, s.roi, s.image?.name, s.language, s.tokens], (s) => {
+  store.watch((s) => [requestOf(s)?.target, s.common, s.image?.name, s.language, s.tokens], (s) => {
     const request = requestOf(s), image = s.image?.name || 'in.jpg';
     for (const tab of tabs) {
       const chosen = tab.dataset.language === s.language;

@@ -97,6 +97,8 @@ const withQuery = (path, parameters) => {
 
 /* Returns target and body of the request for these filters. */
 function requestOf(image, filters, parameters) {
+  if (filters.preset)
+    return [withQuery(`v1/presets/${encodeURIComponent(filters.preset)}`, parameters), image];
   if (typeof filters === 'string')
     return [withQuery('v1/chain', { filters, ...parameters }), image];
   if (!Array.isArray(filters)) {
@@ -187,8 +189,8 @@ export class Service {
   }
 
   /* Filters an image: a Blob (a File is one), an ArrayBuffer or a typed array. The filters are one
-   * ({filter: 'box', size: 5}), a list of such, or the text of a chain ('gaussian=sigma=1.4,sobel'); parameters
-   * are {format: 'png', roi: [x, y, width, height], …}. */
+   * ({filter: 'box', size: 5}), a list of such, the text of a chain ('gaussian=sigma=1.4,sobel'), or the
+   * service's own ({preset: 'thumb'}); parameters are {format: 'png', roi: [x, y, width, height], …}. */
   async apply(image, filters, parameters = {}, options = {}) {
     const [target, body] = requestOf(image, filters, parameters);
     return this.post(target, body, options);

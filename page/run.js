@@ -19,7 +19,7 @@ export const workOf = (s) => [s.image, s.chain, s.common, s.regions, s.roi];
 export const percentOf = (s) => (same(workOf(s), s.whole) ? 100 : previewPercent(s));
 
 /* All inputs of a request. */
-const inputsOf = (s) => [...workOf(s), percentOf(s), s.tokens, s.again];
+const inputsOf = (s) => [...workOf(s), requestOf(s)?.target, percentOf(s), s.tokens, s.again];
 
 /* Returns the outcome of the state's request: {state: 'idle'}, 'busy', 'done' with the result
  * {answer, bitmap, ms, percent, x, y, width, height}, its place in the image, or 'failed' with the

@@ -12,7 +12,7 @@ import pytest
 
 import imagefiles
 from jobs import PREFER
-from service import BUILD, poll
+from service import BUILD, ONE_DEVICE, poll
 
 COLOUR = (200, 100, 50)
 PNG = imagefiles.write_png(np.full((30, 40, 3), COLOUR, np.uint8))
@@ -216,6 +216,34 @@ def test_code(browser, service, tmp_path):
     code = re.sub(r"^import (\{.*\}) from (.*);$", r"const \1 = await import(\2);", browser.text("#code"), flags=re.M)
     assert code.startswith("const { Service } = await import(")
     assert browser.run(f"const image = new Blob([new Uint8Array(arguments[0])]); {code} return bytesOf(blob);", list(PNG)) == list(expected.body)
+
+
+def test_presets(browser, launch):
+    """They are loaded from cards and are requests of their own, with what may be given beside them."""
+    with launch("--preset", "neg=invert", "--preset", "relief=filters=emboss&border=wrap", "--presets-only", "yes",
+                environment=ONE_DEVICE) as service:
+        start(browser, service, chain="")
+        assert browser.text(".group h2") == "Presets"
+        cards = ".group:first-child .card"
+        assert browser.ask(f"[...document.querySelectorAll('{cards}')].map(card => [card.textContent, card.title])") == [
+            ["neg", "invert"], ["relief", "emboss & border=wrap"]]
+        browser.click(f"{cards}:nth-child(2)")
+        wait_fragment(browser, "#filters=emboss&border=wrap")
+        browser.click(cards)
+        wait_pixel(browser, 0.75, NEGATIVE)
+        assert "/v1/presets/neg " in browser.text("#code") and fragment(browser) == "#filters=invert"
+        browser.click("#verify")
+        browser.wait("document.querySelector('.badge.good')?.textContent.includes('3,600 samples')")
+        assert "/v1/presets/neg?verify=1'" in browser.text("#code")
+        browser.click("#tab-convolve")
+        browser.wait("document.querySelector('#code').textContent.includes('convolve \\\\\\n  @neg')")
+        browser.click("#tab-JavaScript")
+        browser.wait("document.querySelector('#code').textContent.includes('apply(image, { preset: \"neg\" }')")
+        browser.click(".card[data-filter=box]")
+        browser.wait("document.querySelector('#problem:not([hidden])')?.textContent.includes('Only presets may be used')")
+        browser.open(service, "/#filters=invert")  # a link, too
+        browser.wait(DONE)
+        assert browser.ask("document.querySelector('#problem').hidden")
 
 
 def test_token(browser, guarded):
