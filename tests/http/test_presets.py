@@ -9,7 +9,7 @@ from command import INVALID, run
 from jobs import PREFER, begin
 from pixels import random_pixels
 from reloads import read_again
-from service import ONE_DEVICE, PROGRAM, SMALL, Service, multipart, poll, raw_kind, target_of
+from service import ONE_DEVICE, SMALL, Service, multipart, poll, raw_kind
 from test_access import bearer, section, token_file
 
 PNG = imagefiles.write_png(random_pixels(5, 90, 70, 3, "u8"))
@@ -237,7 +237,7 @@ def test_refused_by_a_reload(service):
 
 @pytest.mark.parametrize("lines", [
     "", "# thumb=nonsense\n", "".join(f"p{i}=box\n" for i in range(64)),
-    "a = gaussian = sigma = 2\n" * 0 + "a   =   box   \n", "a=chain=[{\"filter\":\"box\"}]\n",
+    "a   =   box   \n", "soft = luma=gaussian=sigma=2%&chroma=box=size=5&border=reflect101\n", "a=chain=[{\"filter\":\"box\"}]\n",
     f"{'x' * 63}=box\n", "0=box\n-=box\n_=box\n"])
 def test_valid(tmp_path, lines):
     file = tmp_path / "convolved.conf"
