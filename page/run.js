@@ -15,8 +15,9 @@ export const same = (some, others) => some.every((one, i) => Object.is(one, othe
 /* The work that a state asks for. */
 export const workOf = (s) => [s.image, s.chain, s.common, s.regions, s.roi];
 
-/* Returns the scale at which it is done, in percent: below 100 it is a preview. */
-export const percentOf = (s) => (same(workOf(s), s.whole) ? 100 : previewPercent(s));
+/* Returns the scale at which it is done, in percent: below 100 it is a preview. A preset's chain is the
+ * service's, and perhaps all that it does. */
+export const percentOf = (s) => (same(workOf(s), s.whole) || requestOf(s)?.preset ? 100 : previewPercent(s));
 
 /* All inputs of a request. */
 const inputsOf = (s) => [...workOf(s), requestOf(s)?.target, percentOf(s), s.tokens, s.again];

@@ -405,6 +405,26 @@ def equalize() -> Filter:
     return Filter("equalize", given(locals()))
 
 
+def resize(*, width: float | str | None = None, height: float | str | None = None,
+           fit: Literal["inside", "cover", "fill"] | None = None,
+           gravity: Literal["center", "north", "northeast", "east", "southeast", "south", "southwest", "west", "northwest"] | None = None,
+           enlarge: Literal["0", "1"] | None = None,
+           kernel: Literal["lanczos3", "lanczos2", "mitchell", "catmullrom", "triangle", "box", "nearest"] | None = None) -> Filter:
+    """Changes the size; filters before it see the image as it was, those after it the result
+
+    width: Width of the result, up to 100 times that of the image, and down to a hundredth; without
+        it the height decides
+    height: Height of the result, likewise
+    fit: With the image's aspect, as large as fits inside both sides; or as covers them, and what
+        exceeds them is cut off; or exactly both sides, with another aspect
+    gravity: The part that fit=cover leaves
+    enlarge: 1: also to more pixels than the image has; 0: a side is never made longer
+    kernel: The kernel by whose values a result's pixel weighs the image's; it is stretched when the
+        image shrinks
+    """
+    return Filter("resize", given(locals()))
+
+
 def bilateral(*, radius: int | None = None, sigma_space: float | None = None,
               sigma_range: float | None = None) -> Filter:
     """Bilateral filter: smooths, and preserves edges
