@@ -100,6 +100,7 @@ static struct {
 	char *host;
 } results[RESULTS_MAX];
 static int result_count;
+static pthread_mutex_t results_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local char *next_host, *next_result;
 
 /* Reads the file's word on a function: true if now is the time. */
@@ -173,17 +174,21 @@ static char *result_of(enum function f, const word *a)
 
 static void know_memory(word memory, char *host)
 {
+	pthread_mutex_lock(&results_lock);
 	if (result_count < RESULTS_MAX) {
 		results[result_count].host = host;
 		results[result_count++].memory = memory;
 	}
+	pthread_mutex_unlock(&results_lock);
 }
 
 static void forget_memory(word memory)
 {
+	pthread_mutex_lock(&results_lock);
 	for (int i = 0; i < result_count; i++)
 		if (results[i].memory == memory)
 			results[i] = results[--result_count];
+	pthread_mutex_unlock(&results_lock);
 }
 
 /* A kernel's memory is an argument, followed by an offset. */
@@ -192,9 +197,11 @@ static void know_argument(word value)
 	if (next_host)
 		next_result = next_host + value;
 	next_host = NULL;
+	pthread_mutex_lock(&results_lock);
 	for (int i = 0; i < result_count; i++)
 		if (results[i].memory == value)
 			next_host = results[i].host;
+	pthread_mutex_unlock(&results_lock);
 }
 
 static void pretend(word what, word value)
