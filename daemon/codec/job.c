@@ -75,7 +75,7 @@ static enum jpeg_reason find_reason(struct job *job, enum jpeg_side side)
 
 	if (!job->message.jpeg_pixels)
 		return JPEG_REASON_REQUEST;
-	if (job->tiling.geometry.resizes)
+	if (side == JPEG_DECODE && image->draft.width)
 		return JPEG_REASON_PIXELS;
 	if (image_pixels(image) > job->message.jpeg_pixels)
 		return JPEG_REASON_SIZE;

@@ -11,32 +11,56 @@ enum {
 	ROWS_MAX = 65535, /* per stack: work-groups across or down that GPUs can number */
 };
 
+/* The columns (or rows, down) of a buffer, counted in the image: those that are read, with the
+ * halo, and if the image is decoded all of it. */
+static struct extent buffered(const struct plan *plan, const struct tile *read, bool decodes,
+                              bool down)
+{
+	const int32_t halo = (int32_t)(down ? plan->halo_y : plan->halo_x);
+	const int32_t first = (int32_t)(down ? read->y0 : read->x0);
+	const int32_t begin = first - halo;
+	const int32_t end = first + (int32_t)(down ? read->height : read->width) + halo;
+	const int32_t side = (int32_t)(down ? plan->image.height : plan->image.width);
+
+	if (!decodes)
+		return (struct extent){begin, (uint32_t)(end - begin)};
+	return (struct extent){MIN(begin, 0), (uint32_t)(MAX(end, side) - MIN(begin, 0))};
+}
+
 struct lane_layout lane_layout(const struct plan *plan, const struct tile *tile)
 {
 	const struct step whole = {.stage = plan->geometry.resizes ? STAGE_SOURCE : STAGE_RESULT,
 	                           .geometry = &plan->geometry};
 	const struct tile read = step_tile(&whole, tile);
-	const uint64_t pixel = image_pixel_size(&plan->image), left = plan->halo_x * pixel,
-	               result_row = tile->width * pixel, read_row = read.width * pixel,
-	               row = left + read_row + left;
+	const bool decodes = tile->form & TILE_DECODE;
+	const struct extent columns = buffered(plan, &read, decodes, false),
+	                    rows = buffered(plan, &read, decodes, true);
+	const int64_t pixel = (int64_t)image_pixel_size(&plan->image);
 	struct lane_layout l = {
-	    .in_pitch = tile->form & TILE_DECODE ? (uint32_t)row_pitch(row) : tile->in_pitch,
-	    .out_pitch =
-	        tile->form & TILE_ENCODE ? (uint32_t)row_pitch(result_row) : tile->out_pitch,
-	    .distance = MAX(read.height + 2 * plan->halo_y, tile->height) + 1,
-	    .row = row,
-	    .result_row = result_row};
+	    .in_pitch =
+	        decodes ? (uint32_t)row_pitch(columns.count * (uint64_t)pixel) : tile->in_pitch,
+	    .out_pitch = tile->form & TILE_ENCODE
+	                     ? (uint32_t)row_pitch(tile->width * (uint64_t)pixel)
+	                     : tile->out_pitch,
+	    .distance = MAX(rows.count, tile->height) + 1,
+	    .row = columns.count * (uint64_t)pixel,
+	    .result_row = tile->width * (uint64_t)pixel};
+	const int64_t pitch = l.in_pitch;
+	/* From the buffer's first pixel to pixel (0, 0) of the image, and on to the first read one.
+	 */
+	const int64_t image = -rows.first * pitch - columns.first * pixel,
+	              first = (int32_t)read.y0 * pitch + (int32_t)read.x0 * pixel;
 
-	l.halo = plan->halo_y * (uint64_t)l.in_pitch + left;
-	l.image = l.result = roundup(l.halo, (uint64_t)ROW_ALIGNMENT);
-	/* With crop the halo is the image's own edge. Kernels may read aligned words beyond it. */
-	if (tile->form & TILE_DECODE && plan->chain.border == BORDER_CROP) {
-		l.image = ROW_ALIGNMENT;
-		l.result = l.image + l.halo;
+	l.halo = plan->halo_y * (uint64_t)pitch + plan->halo_x * (uint64_t)pixel;
+	l.result = roundup(l.halo, (uint64_t)ROW_ALIGNMENT);
+	if (decodes) {
+		/* Kernels may read aligned words before it. */
+		l.image = MAX(roundup((uint64_t)image, (uint64_t)ROW_ALIGNMENT), ROW_ALIGNMENT);
+		l.result = (uint64_t)((int64_t)l.image + first);
 	}
-	l.in = roundup(l.result + (read.height - 1) * (uint64_t)l.in_pitch + l.halo + read_row,
+	l.in = roundup(l.result + (uint64_t)((rows.count - 1) * pitch - image - first) + l.row,
 	               (uint64_t)ROW_ALIGNMENT);
-	l.out = (tile->height - 1) * (uint64_t)l.out_pitch + result_row;
+	l.out = (tile->height - 1) * (uint64_t)l.out_pitch + l.result_row;
 	return l;
 }
 

@@ -90,6 +90,24 @@ def test_same_bytes(lane, part):
         same(lane, body, filters, border=border, quality=quality)
 
 
+@pytest.mark.parametrize("filters", [
+    [("resize", {"width": 320})], [("resize", {"width": 99, "height": 99, "fit": "cover", "gravity": "west"}), ("sharpen", {})],
+    [("box", {"size": 5}), ("resize", {"width": 700, "height": 200, "fit": "fill", "enlarge": 1, "kernel": "mitchell"})],
+    [("resize", {"width": 40, "kernel": "nearest"})]])
+def test_resized(lane, filters):
+    for bands in 1, 3:
+        body = jpeg(smooth(641, 479, bands))
+        assert same(lane, body, filters).kind[1] != 641
+        same(lane, body, filters, DECODED, format="png")
+        pixels, options = bare(smooth(641, 479, bands))
+        same(lane, pixels, filters, ENCODED, **options)
+
+
+def test_drafts_are_left_to_codecs(lane):
+    answer = post(lane, jpeg(smooth(2400, 1800, 3)), [("resize", {"width": 300})], draft=1)
+    assert by(answer) == ENCODED and "draft" in answer.headers["X-Lost"]
+
+
 def test_noise_and_restarts(lane):
     """The largest scans; and optimised tables, restart markers, metadata."""
     noise = random_pixels(1, 300, 200, 3, "u8")

@@ -66,20 +66,20 @@ static struct plan *make_plan(const char *filters, enum border border,
 /* Puts an image into slot `number`, whose output is poison. */
 static void place(struct item *item, const struct plan *plan, uint32_t number)
 {
-	bool crop = plan->chain.border == BORDER_CROP;
+	const struct geometry *g = &plan->geometry;
 	char *in = (char *)harness.memory.in + (uint64_t)number * SLOT;
 
 	item->tile = (struct tile){.form = TILE_JPEG,
 	                           .job = number,
-	                           .x0 = crop ? plan->halo_x : 0,
-	                           .y0 = crop ? plan->halo_y : 0,
+	                           .x0 = g->crop[0],
+	                           .y0 = g->crop[1],
+	                           .width = g->size[0],
+	                           .height = g->size[1],
 	                           .work = (uint64_t)number * SLOT,
 	                           .in = (uint64_t)number * SLOT + JPEG_WORK_SIZE,
 	                           .out = (uint64_t)number * SLOT + GUARD,
 	                           .in_size = item->file.scan.size,
 	                           .out_size = SLOT - 2 * GUARD};
-	item->tile.width = plan->image.width - 2 * item->tile.x0;
-	item->tile.height = plan->image.height - 2 * item->tile.y0;
 	item->work =
 	    (struct jpeg_work){.scan = item->file.scan, .target = jpeg_file_target(&item->to)};
 	item->work.scan.offset = 0;
@@ -191,7 +191,9 @@ static void place_result(struct item *item, const struct plan *plan)
 static void place_source(struct item *item, const struct plan *plan)
 {
 	struct tile *tile = &item->tile;
-	const int width = (int)tile->width, height = (int)tile->height;
+	const struct extent columns = geometry_source(&plan->geometry, 0, tile->x0, tile->width),
+	                    rows = geometry_source(&plan->geometry, 1, tile->y0, tile->height);
+	const int width = (int)columns.count, height = (int)rows.count;
 	const int bands = (int)plan->image.bands;
 	const int halo_x = (int)plan->halo_x, halo_y = (int)plan->halo_y;
 	struct jpegs_picture from;
@@ -202,13 +204,13 @@ static void place_source(struct item *item, const struct plan *plan)
 	tile->form = TILE_ENCODE;
 	tile->in_size = 0;
 	tile->in_pitch =
-	    (uint32_t)row_pitch((tile->width + 2 * plan->halo_x) * (uint64_t)plan->image.bands);
+	    (uint32_t)row_pitch((columns.count + 2 * plan->halo_x) * (uint64_t)plan->image.bands);
 	tile->in +=
 	    row_pitch(plan->halo_y * (uint64_t)tile->in_pitch + plan->halo_x * plan->image.bands);
 	to = (char *)harness.memory.in + tile->in;
 	for (int y = -halo_y; y < height + halo_y; y++)
 		for (int x = -halo_x; x < width + halo_x; x++)
-			harness_pad(plan, from.samples, (int)tile->x0 + x, (int)tile->y0 + y,
+			harness_pad(plan, from.samples, columns.first + x, rows.first + y,
 			            to + y * (int64_t)tile->in_pitch + x * bands);
 	memset(&item->work.scan, 0xFF, sizeof item->work.scan); /* without meaning */
 	memcpy((char *)harness.memory.in + tile->work, &item->work, sizeof item->work);
@@ -323,6 +325,16 @@ static void test_forms(void)
 		uint32_t stack;
 	} rows[] = {
 	    {"gaussian=size=3", BORDER_REPLICATE, {18, 20, JPEGS_420, .quality = 80}, 2},
+	    {"resize=width=40", BORDER_REPLICATE, {93, 61, JPEGS_420, .quality = 90}, 1},
+	    {"box=size=5,resize=width=61:height=40:fit=fill,sharpen",
+	     BORDER_REFLECT101,
+	     {93, 61, JPEGS_422, .quality = 90},
+	     1},
+	    {"resize=width=30:height=30:fit=cover:gravity=east,gaussian=size=5",
+	     BORDER_CONSTANT,
+	     {93, 61, JPEGS_444, .quality = 90},
+	     1},
+	    {"resize=width=200:enlarge=1", BORDER_WRAP, {93, 61, JPEGS_GRAY, .quality = 90}, 1},
 	    {"gaussian=size=5,sobel", BORDER_REFLECT101, {93, 61, JPEGS_420, .quality = 90}, STACK},
 	    {"pixelate=size=7,box=size=3&regions=10,5,40,30;ellipse:50,20,33,28",
 	     BORDER_REFLECT101,
