@@ -253,7 +253,7 @@ FILTERS = {
 def test_every_filter_is_tried(service):
     """Here, or (those named) by tests of their own."""
     elsewhere = {"box", "canny", "colormatrix", "equalize", "erode", "dilate", "open", "close", "tophat",
-                 "blackhat", "morphgradient", "grayscale", "lut", "median", "rank"}
+                 "blackhat", "morphgradient", "grayscale", "lut", "median", "rank", "resize"}
     assert {one["name"] for one in service.get("/v1/filters").json()["filters"]} == {*FILTERS, *elsewhere}
 
 
@@ -296,7 +296,7 @@ def test_sigma_of_the_shorter_side(service):
     for name, value, said in (
             ("gaussian", "0%", "from 0.1 to 100, in pixels, or %"), ("gaussian", "%", "from"),
             ("gaussian", "101%", "from"), ("unsharp", "1%%", "from"),
-            ("canny", "80%", "of 150 pixels, the image's (or roi's) shorter side, is 120"),
+            ("canny", "80%", "of 150 pixels, the shorter side of the image (or roi), is 120"),
             ("gaussian", "67%", "is 100.5; expected 0.1 to 100; instead, use pixelate, or"),
             ("unsharp", "0.05%", "is 0.075")):
         answer = service.filter(pixels, [(name, {"sigma": value})])
