@@ -481,8 +481,8 @@ bool tile_valid(const struct tile *tile, const struct image *image, const struct
 	/* A tile in another form than pixels is the whole of an image that a scan can have. */
 	if (tile->form != TILE_PIXELS &&
 	    (image->type != PIXEL_U8 || (image->bands != 1 && image->bands != 3) || image->alpha ||
-	     tile->index != 0 || tile->width != g.size[0] ||
-	     tile->height != g.size[1] || !bytes_inside(tile->work, JPEG_WORK_SIZE, in_arena)))
+	     tile->index != 0 || tile->width != g.size[0] || tile->height != g.size[1] ||
+	     !bytes_inside(tile->work, JPEG_WORK_SIZE, in_arena)))
 		return false;
 	x = geometry_source(&g, 0, tile->x0, tile->width);
 	y = geometry_source(&g, 1, tile->y0, tile->height);
