@@ -487,35 +487,24 @@ enum error reference_window(const struct chain *chain, const struct image *image
 	return run(chain, image, window, pixels, pitch, true, r);
 }
 
-/* The pixel of a whole image at which a window's source begins, perhaps outside the image. */
-static const void *first_pixel(const struct chain *chain, const struct image *image,
-                               const struct window *window, const void *in)
-{
-	struct geometry g;
-	struct problem problem;
-
-	if (chain_geometry(chain, image, &g, &problem))
-		return in;
-	return (const uint8_t *)in +
-	       geometry_source(&g, 1, window->y0, window->height).first *
-	           (ptrdiff_t)image_row_size(image) +
-	       geometry_source(&g, 0, window->x0, window->width).first *
-	           (ptrdiff_t)image_pixel_size(image);
-}
-
 enum error reference_filter(const struct chain *chain, const struct image *image, const void *in,
                             struct reference *r)
 {
 	const size_t pitch = image_row_size(image);
-	struct window window = {0};
+	struct window window;
+	struct geometry g;
 	struct problem problem;
-	enum error e = chain_output_size(chain, image, &window.width, &window.height, &problem);
+	enum error e = chain_geometry(chain, image, &g, &problem);
+	ptrdiff_t first; /* the source's first byte, perhaps outside the image */
 
 	*r = (struct reference){0};
 	if (e)
 		return e;
-	chain_crops(chain, &window.x0, &window.y0);
-	return run(chain, image, &window, first_pixel(chain, image, &window, in), pitch, false, r);
+	window = (struct window){g.crop[0], g.crop[1], g.size[0], g.size[1]};
+	first = geometry_source(&g, 1, window.y0, window.height).first * (ptrdiff_t)pitch +
+	        geometry_source(&g, 0, window.x0, window.width).first *
+	            (ptrdiff_t)image_pixel_size(image);
+	return run(chain, image, &window, (const uint8_t *)in + first, pitch, false, r);
 }
 
 void reference_fini(struct reference *r)
