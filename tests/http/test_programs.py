@@ -76,13 +76,15 @@ def inodes(directory):
 
 
 def test_second_start(general_cache, start):
-    """Nothing is compiled again, no compiler stays; the next start removes a driver's directory."""
+    """Nothing is compiled again, and only what images need is loaded; no compiler stays; the next
+    start removes a driver's directory."""
     first = inodes(general_cache)
     assert len(first) >= PROGRAMS
     with start(general_cache) as service:
         answers_right(service)
         _, cached, failed = settled(service)
         assert cached >= PROGRAMS and not failed
+        assert 1 <= service.total("convolved_opencl_objects", kind="program") <= PROGRAMS / 2
         service.compiled(lambda: not compilers(service, True) and not compilers(service, False),
                          what="no compiler")
         service.workers("device")[0].kill()

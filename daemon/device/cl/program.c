@@ -73,42 +73,77 @@ struct binary program_binary(cl_program program)
 	return binary;
 }
 
+/* A program's text, the compiler's options for it, and its key in the cache: all that the binary
+ * depends on. */
+struct making {
+	char *text, *options, *key;
+};
+
+/* The text is NULL if there is none (logged). */
+static struct making making_begin(const struct program_source *source, const char *file,
+                                  const char *options, enum pixel_type type)
+{
+	struct making making = {.text = source_load(source->kernel_dir, file)};
+
+	if (!making.text)
+		return making;
+	/* -w: Clang counts warnings on standard error, where nothing says what they are. */
+	making.options = g_strdup_printf("-cl-std=CL1.2 -w %s %s", type_options[type], options);
+	making.key = g_strdup_printf("%s\n%s\n%s\n%s", source->device->name, source->device->driver,
+	                             making.options, making.text);
+	return making;
+}
+
+static void making_end(struct making *making)
+{
+	g_free(making->text);
+	g_free(making->options);
+	g_free(making->key);
+}
+
+bool program_cached(const struct program_source *source, const char *file, const char *options,
+                    enum pixel_type type)
+{
+	struct making making = making_begin(source, file, options, type);
+	size_t size;
+	void *binary = making.text ? cache_load(source->cache, making.key, &size) : NULL;
+	const bool cached = binary;
+
+	making_end(&making);
+	free(binary);
+	return cached;
+}
+
 /* PoCL compiles each kernel at its first launch, or all kernels of a program when the binary is
  * requested, which only the cache does. */
 cl_program program_make(const struct program_source *source, const char *file, const char *options,
                         enum pixel_type type, enum way way, const struct binary *binary)
 {
 	const struct device *device = source->device;
-	char *text = source_load(source->kernel_dir, file), *all, *key;
+	struct making making = making_begin(source, file, options, type);
 	struct binary own = {0};
 	cl_program program = NULL;
 
-	if (!text)
+	if (!making.text)
 		return NULL;
-	/* -w: Clang counts warnings on standard error, where nothing says what they are. */
-	all = g_strdup_printf("-cl-std=CL1.2 -w %s %s", type_options[type], options);
-	/* All that the binary depends on. */
-	key = g_strdup_printf("%s\n%s\n%s\n%s", device->name, device->driver, all, text);
 	switch (way) {
 	case WAY_CACHE:
-		own.data = cache_load(source->cache, key, &own.size);
-		program = own.data ? create(device, text, all, &own) : NULL;
+		own.data = cache_load(source->cache, making.key, &own.size);
+		program = own.data ? create(device, making.text, making.options, &own) : NULL;
 		break;
 	case WAY_BINARY:
-		program = create(device, text, all, binary);
+		program = create(device, making.text, making.options, binary);
 		break;
 	case WAY_COMPILE:
-		program = create(device, text, all, NULL);
+		program = create(device, making.text, making.options, NULL);
 		if (program && source->cache)
 			own = program_binary(program);
 		binary = &own;
 		break;
 	}
 	if (way != WAY_CACHE && program && binary->data)
-		cache_store(source->cache, key, binary->data, binary->size);
+		cache_store(source->cache, making.key, binary->data, binary->size);
 	free(own.data);
-	g_free(key);
-	g_free(all);
-	g_free(text);
+	making_end(&making);
 	return program;
 }

@@ -30,5 +30,9 @@ enum way { WAY_CACHE, WAY_BINARY, WAY_COMPILE };
 cl_program program_make(const struct program_source *source, const char *file, const char *options,
                         enum pixel_type type, enum way way, const struct binary *binary) MUST_CHECK;
 
+/* True if the program is in the cache, undamaged. */
+bool program_cached(const struct program_source *source, const char *file, const char *options,
+                    enum pixel_type type) MUST_CHECK;
+
 /* Returns the complete binary of a compiled program, or none if the driver has none. */
 struct binary program_binary(cl_program program) MUST_CHECK;

@@ -89,7 +89,7 @@ static void add_step(struct builder *b, const struct step *step)
  * references. */
 static void add_general(struct builder *b, struct step *step)
 {
-	if (programs_find(b->programs, step, false) >= PROGRAM_FAILED)
+	if (programs_find(b->programs, step, true) >= PROGRAM_FAILED)
 		log_error("no kernel %s", kernel_name(step->kernel));
 	add_step(b, step);
 }
@@ -107,7 +107,7 @@ static enum error try_kernel(const struct builder *b, const struct work *work, d
 	step->offset_rest = (float)(offset - (float)offset);
 	e = step_fill(programs_device(b->programs), work, step);
 	if (!e)
-		*state = programs_find(b->programs, step, false);
+		*state = programs_find(b->programs, step, variant_is_general(kernel));
 	return e;
 }
 

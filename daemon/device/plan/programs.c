@@ -5,8 +5,10 @@
  * for. The patient maker makes everything else with a patient compiler process (compile_process.h),
  * and waits for a quiet moment before it compiles. Both may compile the same program; the first
  * binary wins. Only one of them at a time passes a program to the driver, because PoCL would use
- * the same files for both. A maker launches a new kernel once, on its own queue. Everything else
- * runs in the worker's thread. `lock` guards the lists and every entry; recipes do not change. */
+ * the same files for both. A maker launches a new kernel once, on its own queue. PoCL unpacks a
+ * program into files, so a general one that is in the cache stays there until a plan needs it.
+ * Everything else runs in the worker's thread. `lock` guards the lists and every entry; recipes do
+ * not change. */
 #include "device/plan/programs.h"
 
 #include <pthread.h>
@@ -40,13 +42,21 @@ enum {
 	AGAIN_MS = 10000,   /* until a program that failed may be tried again */
 };
 
+/* The need of a program, each more than the last. */
+enum need {
+	NEED_NOT,
+	NEED_CACHED, /* in the cache or in memory */
+	NEED_MADE,
+	NEED_URGENT, /* a tile waits for it */
+};
+
 struct entry {
 	TAILQ_ENTRY(entry) link;
 	struct recipe recipe;
-	bool general; /* made for a file, not for parameters */
-	bool wanted;  /* general programs: only then pending */
+	bool general;   /* made for a file, not for parameters */
+	bool cached;    /* counted as such */
+	enum need need; /* pending unless NEED_NOT */
 	enum program_state state;
-	bool urgent;         /* a tile waits for it */
 	unsigned makers;     /* makers at work on it */
 	bool entering;       /* one of them is passing it to the driver */
 	uint64_t settled_ns; /* CLOCK_MONOTONIC */
@@ -140,7 +150,7 @@ static void wait_change(struct programs *p, unsigned ms)
 
 static bool is_pending(const struct entry *e)
 {
-	return e->wanted && e->state == PROGRAM_PENDING;
+	return e->need && e->state == PROGRAM_PENDING;
 }
 
 static bool is_patient(const struct making *m)
@@ -156,10 +166,10 @@ static struct entry *next_of(const struct programs *p, bool urgent, unsigned mak
 	struct entry *next = NULL, *e;
 
 	for (e = TAILQ_FIRST(&p->general); e; e = TAILQ_NEXT(e, link))
-		if (is_pending(e) && e->urgent == urgent && e->makers <= makers)
+		if (is_pending(e) && (e->need == NEED_URGENT) == urgent && e->makers <= makers)
 			return e;
 	for (e = TAILQ_FIRST(&p->specials); e; e = TAILQ_NEXT(e, link))
-		if (is_pending(e) && e->urgent == urgent && e->makers <= makers &&
+		if (is_pending(e) && (e->need == NEED_URGENT) == urgent && e->makers <= makers &&
 		    (!next || next->client == p->served || e->client != p->served))
 			next = e;
 	return next;
@@ -168,7 +178,7 @@ static struct entry *next_of(const struct programs *p, bool urgent, unsigned mak
 /* True if this maker should still make the entry. */
 static bool is_its(const struct making *m, const struct entry *e)
 {
-	return !m->programs->stop && e->state == PROGRAM_PENDING && !(e->urgent && is_patient(m));
+	return !m->programs->stop && is_pending(e) && !(e->need == NEED_URGENT && is_patient(m));
 }
 
 static bool is_bare(const struct entry *e)
@@ -181,12 +191,12 @@ static void settle(struct programs *p, struct entry *e, enum program_state state
 {
 	e->state = state;
 	e->settled_ns = now_ns();
-	if (!e->urgent)
+	if (e->need < NEED_URGENT)
 		p->patient_ns = e->settled_ns;
 	p->built.pending--;
 	*(state != PROGRAM_READY ? &p->built.failed
 	  : cached               ? &p->built.cached
-	                         : &p->built.compiled) += 1;
+	                         : &p->built.compiled) += !(cached && e->cached);
 	p->jpeg += state == PROGRAM_READY && is_bare(e);
 	p->built.jpeg = p->jpeg == JPEG_FILES;
 	step_release(&e->recipe.like);
@@ -229,7 +239,8 @@ static bool enter_driver(struct making *m, struct entry *e, const struct recipe 
 static bool compile(struct making *m, struct entry *e, const struct recipe *recipe, bool *refused)
 {
 	struct programs *p = m->programs;
-	bool here = !m->maker.compiler || !p->source.device->pocl || (e->general && e->urgent);
+	bool here =
+	    !m->maker.compiler || !p->source.device->pocl || (e->general && e->need == NEED_URGENT);
 	struct binary binary = {0};
 	bool made = false;
 
@@ -248,6 +259,27 @@ static bool compile(struct making *m, struct entry *e, const struct recipe *reci
 	return made;
 }
 
+/* True if an entry is in the cache and need not be in memory. The lock is held on entry and return,
+ * not in between. */
+static bool stays_in_cache(struct programs *p, struct entry *e, const struct recipe *recipe)
+{
+	bool cached;
+
+	if (e->need != NEED_CACHED)
+		return false;
+	pthread_mutex_unlock(&p->lock);
+	cached = program_cached(&p->source, recipe->file, recipe->options, recipe->type);
+	pthread_mutex_lock(&p->lock);
+	if (!cached || e->need != NEED_CACHED || e->state != PROGRAM_PENDING)
+		return false;
+	e->need = NEED_NOT;
+	e->cached = true;
+	p->built.cached++;
+	p->built.pending--;
+	p->patient_ns = now_ns();
+	return true;
+}
+
 static void make(struct making *m, struct entry *e)
 {
 	struct programs *p = m->programs;
@@ -257,7 +289,7 @@ static void make(struct making *m, struct entry *e)
 	step_retain(&recipe.like);
 	e->makers++;
 	p->served = e->client;
-	made = enter_driver(m, e, &recipe, WAY_CACHE, NULL);
+	made = stays_in_cache(p, e, &recipe) || enter_driver(m, e, &recipe, WAY_CACHE, NULL);
 	if (!made && is_its(m, e)) {
 		p->built.compiling++;
 		loop_post(p->notify_fd);
@@ -265,10 +297,9 @@ static void make(struct making *m, struct entry *e)
 		p->built.compiling--;
 		if (!made && environment_is_lost())
 			_exit(1); /* the next worker's driver gets another directory */
-		if (!made && is_its(m, e) && e->general && !e->urgent) {
-			/* No tile waits for it any more; a tile that needs it makes it wanted
-			 * again. */
-			e->wanted = false;
+		if (!made && is_its(m, e) && e->general && e->need < NEED_URGENT) {
+			/* No tile waits for it any more; one that needs it asks again. */
+			e->need = NEED_NOT;
 			p->patient_ns = e->settled_ns = now_ns();
 			p->built.failed++;
 			p->built.pending--;
@@ -517,7 +548,7 @@ static struct entry *add_special(struct programs *p, const struct step *step, co
 			continue;
 		pending++;
 		own += e->client == p->client;
-		if (urgent && !spare && !e->urgent && !e->makers)
+		if (urgent && !spare && e->need < NEED_URGENT && !e->makers)
 			spare = e;
 	}
 	if ((p->client && own >= PENDING_SHARE) || (pending >= PENDING_MAX && !spare))
@@ -548,25 +579,23 @@ static bool is_recent(const struct entry *e)
 }
 
 /* Requests that an entry be made, unless it is. */
-static void want(struct programs *p, struct entry *e, bool urgent)
+static void want(struct programs *p, struct entry *e, enum need need)
 {
 	/* A refused program may be made after a while: no other does its work, and the machine's
 	 * state may have changed. */
 	if (e->state == PROGRAM_REFUSED && !is_recent(e)) {
 		e->state = PROGRAM_PENDING;
-		e->wanted = e->urgent = false;
+		e->need = NEED_NOT;
 	}
-	if (e->state != PROGRAM_PENDING || (e->wanted && e->urgent >= urgent) ||
-	    (!urgent && is_recent(e)))
+	if (e->state != PROGRAM_PENDING || e->need >= need || (need < NEED_URGENT && is_recent(e)))
 		return;
-	if (!e->wanted) {
+	if (!e->need) {
 		if (!p->built.pending)
 			p->patient_ns = now_ns();
 		e->client = p->client;
 		p->built.pending++;
 	}
-	e->wanted = true;
-	e->urgent |= urgent;
+	e->need = need;
 	pthread_cond_broadcast(&p->change);
 }
 
@@ -594,7 +623,7 @@ enum program_state programs_find(struct programs *p, struct step *step, bool urg
 			e = add_special(p, step, options, urgent);
 	}
 	if (e) {
-		want(p, e, urgent);
+		want(p, e, urgent ? NEED_URGENT : NEED_MADE);
 		state = e->state;
 	}
 	if (state == PROGRAM_READY) {
@@ -613,12 +642,13 @@ void programs_hurry(struct programs *p)
 
 void programs_prepare(struct programs *p, bool jpeg)
 {
+	const bool stay = p->source.device->pocl && !jpeg;
 	struct entry *e;
 
 	pthread_mutex_lock(&p->lock);
 	for (e = TAILQ_FIRST(&p->general); e; e = TAILQ_NEXT(e, link))
 		if (is_bare(e) == jpeg)
-			want(p, e, p->hurry);
+			want(p, e, p->hurry ? NEED_URGENT : stay ? NEED_CACHED : NEED_MADE);
 	pthread_mutex_unlock(&p->lock);
 }
 

@@ -46,7 +46,8 @@ enum program_state programs_find(struct programs *programs, struct step *step,
 void programs_hurry(struct programs *programs);
 
 /* Requests all general kernels, or the programs of kernels/jpeg/, which come after these;
- * programs_count() tells when they are ready. */
+ * programs_count() tells when they are ready. For PoCL, general kernels may stay in the cache until
+ * programs_find() asks for them. */
 void programs_prepare(struct programs *programs, bool jpeg);
 /* Returns the program of a file such as "jpeg/idct.cl", which lives as long as `programs`. NULL:
  * not ready. */
