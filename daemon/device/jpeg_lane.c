@@ -152,8 +152,9 @@ uint32_t jpeg_lane_room(const struct jpeg_lane *lane, const struct plan *plan,
 	for (int i = 0; i <= PLACES; i++)
 		bytes += need[i];
 	count = MIN(room.images, limit(lane) / bytes);
-	count = MIN(count, ROWS_MAX / lane_layout(plan, tile).distance);
-	return (uint32_t)MIN(count, plan->stacks ? STACK_MAX : 1);
+	if (plan->stacks)
+		count = MIN(count, ROWS_MAX / lane_layout(plan, tile).distance);
+	return (uint32_t)MIN(count, STACK_MAX);
 }
 
 bool jpeg_lane_hold(struct jpeg_lane *lane, const struct plan *plan, const struct tile *tile,

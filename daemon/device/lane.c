@@ -3,7 +3,9 @@
  * because NVIDIA's driver calls them from a thread that blocks others while copies run. On a CPU,
  * tiles of pixels go to the pool instead.
  *
- * Several tiles are filtered as a stack (step.h). Tiles at equal distances in one arena form a run,
+ * Several tiles are filtered as a stack (step.h), or, if a step cannot take one, one after the
+ * other in the same scratch buffers; both ways they share copies, decoder and encoder. Tiles at
+ * equal distances in one arena form a run,
  * which is one rectangular copy. The first run is copied on the kernels' queue, which measures
  * times (profiling). Profiling costs more than a small copy, so all other runs are copied on a
  * queue without it, and the first run's time represents them.
@@ -49,7 +51,8 @@ struct lane {
 	struct lane_tile tiles[STACK_MAX];
 	uint32_t count; /* 0: idle */
 	struct stack stack;
-	/* the first tile, with the height of the stack; all tiles have its form */
+	/* the first tile, with the height of the stack, if the plan takes one; all tiles have its
+	 * form */
 	struct tile high;
 	struct lane_layout layout;
 	struct run runs[STACK_MAX];
@@ -59,6 +62,7 @@ struct lane {
 	cl_event last_quiet;           /* and after this; NULL: none */
 	cl_int status;                 /* the first failure's */
 	cl_event launch[LAUNCHES_MAX]; /* for the steps of `work`, unless it is the pool's */
+	cl_event begun;                /* see enqueue_steps(); NULL: none */
 	struct jpeg_lane jpeg;
 	struct jpeg_pair *pair; /* NULL until it is needed */
 	struct jpeg_trace decode, encode;
@@ -103,6 +107,7 @@ static void lane_reset(struct lane *lane)
 	event_release(&lane->download);
 	for (uint32_t i = 0; i < lane->work.steps; i++)
 		event_release(&lane->launch[i]);
+	event_release(&lane->begun);
 	jpeg_trace_release(&lane->decode);
 	jpeg_trace_release(&lane->encode);
 	event_release(&lane->told);
@@ -282,9 +287,10 @@ static bool is_narrow(const struct plan *plan, const struct tile *tile)
 
 bool lane_stacks(const struct plan *plan, const struct tile *a, const struct tile *b)
 {
-	return plan->stacks && !is_narrow(plan, a) && 2 * plan->halo_y <= a->height &&
-	       a->form == b->form && a->x0 == b->x0 && a->width == b->width &&
-	       a->height == b->height && a->in_pitch == b->in_pitch && a->out_pitch == b->out_pitch;
+	return (plan->stacks ? 2 * plan->halo_y <= a->height : a->y0 == b->y0) &&
+	       !is_narrow(plan, a) && a->form == b->form && a->x0 == b->x0 &&
+	       a->width == b->width && a->height == b->height && a->in_pitch == b->in_pitch &&
+	       a->out_pitch == b->out_pitch;
 }
 
 /* Replaces an arena by a buffer of the lane, with rows as in the view. The last tile gets as much
@@ -489,23 +495,47 @@ static cl_int encode_scans(struct lane *lane)
 	return code;
 }
 
+/* Enqueues the steps of all tiles: one stack, or each tile's. The last tile's launches have events,
+ * and if there are others the first one of all. */
+static cl_int enqueue_steps(struct lane *lane)
+{
+	const struct stack *stack = lane->plan->stacks && lane->count > 1 ? &lane->stack : NULL;
+	const uint32_t turns = stack ? 1 : lane->count;
+	cl_int code = CL_SUCCESS;
+
+	for (uint32_t turn = 0; turn < turns; turn++) {
+		const uint64_t rows = turn * (uint64_t)lane->stack.distance;
+		struct view view[PLACES];
+
+		memcpy(view, lane->view, sizeof view);
+		view[PLACE_IN].origin += rows * view[PLACE_IN].pitch;
+		view[PLACE_OUT].origin += rows * view[PLACE_OUT].pitch;
+		for (uint32_t i = 0; !code && i < lane->work.steps; i++) {
+			const struct step *step = lane->work.step[i];
+			cl_event *event = turn + 1 == turns ? &lane->launch[i]
+			                  : !turn && !i     ? &lane->begun
+			                                    : NULL;
+
+			region_lay_out(step, &lane->high, view);
+			code = launch_step(step, lane->device, &lane->high, stack, lane->queue,
+			                   view, event);
+			if (event)
+				object_add(OBJECT_EVENT, *event);
+		}
+	}
+	return code;
+}
+
 static cl_int enqueue_all(struct lane *lane)
 {
-	const struct stack *stack = lane->count > 1 ? &lane->stack : NULL;
 	cl_int code = CL_SUCCESS;
 
 	if (lane->high.form & TILE_DECODE)
 		code = decode_scans(lane);
 	else if (!lane->pool)
 		code = upload(lane);
-	for (uint32_t i = 0; !code && i < lane->work.steps; i++) {
-		const struct step *step = lane->work.step[i];
-
-		region_lay_out(step, &lane->high, lane->view);
-		code = launch_step(step, lane->device, &lane->high, stack, lane->queue, lane->view,
-		                   &lane->launch[i]);
-		object_add(OBJECT_EVENT, lane->launch[i]);
-	}
+	if (!code)
+		code = enqueue_steps(lane);
 	if (!code && lane->high.form & TILE_ENCODE) {
 		code = encode_scans(lane);
 	} else if (!code) {
@@ -539,7 +569,8 @@ cl_int lane_start(struct lane *lane, const struct plan *plan, const struct lane_
 	stack->height = first->height;
 	stack->distance = lane->layout.distance;
 	lane->high = *first;
-	lane->high.height += (count - 1) * stack->distance;
+	if (plan->stacks)
+		lane->high.height += (count - 1) * stack->distance;
 	find_runs(lane);
 	lane->pooled = lane->pool && !first->form;
 	code = use_buffers(lane);
@@ -568,6 +599,24 @@ static uint64_t time_between(cl_event first, cl_event last)
 	return first && !opencl_time_between(first, last ? last : first, &ns) ? ns : 0;
 }
 
+/* Fills in the time of each step for all tiles. If they ran one after the other the last one tells
+ * the steps' shares. */
+static void find_times(const struct lane *lane, uint64_t ns[])
+{
+	const struct pool_work *work = &lane->work;
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < work->steps; i++) {
+		ns[i] = lane->pooled ? work->ns[i] : time_between(lane->launch[i], NULL);
+		sum += ns[i];
+	}
+	if (!lane->begun || !sum)
+		return;
+	for (uint32_t i = 0; i < work->steps; i++)
+		ns[i] = (uint64_t)((double)ns[i] / (double)sum *
+		                   (double)time_between(lane->begun, last_launch(lane)));
+}
+
 static uint64_t direction_ns(const struct jpeg_trace *trace)
 {
 	return time_between(trace->launch[0].event, trace->launch[trace->count - 1].event);
@@ -588,8 +637,9 @@ static void report_times(const struct lane *lane, struct message_tile_done *done
 	const struct image *image = &lane->plan->image;
 	const struct pool_work *work = &lane->work;
 	const uint64_t result = lane->layout.result_row * lane->stack.height;
-	uint64_t scans = 0, encoded = 0;
+	uint64_t scans = 0, encoded = 0, ns[LAUNCHES_MAX];
 
+	find_times(lane, ns);
 	for (uint32_t i = 0; i < lane->count && lane->high.form; i++) {
 		scans += lane->tiles[i].tile.in_size;
 		encoded += lane->size[i];
@@ -604,8 +654,7 @@ static void report_times(const struct lane *lane, struct message_tile_done *done
 		done->upload_ns = time_between(lane->upload, NULL) / lane->runs[0].count;
 	}
 	for (uint32_t i = 0; i < work->steps; i++)
-		report_launch(done, work->step[i]->kernel,
-		              lane->pooled ? work->ns[i] : time_between(lane->launch[i], NULL),
+		report_launch(done, work->step[i]->kernel, ns[i],
 		              lane->count * region_bytes(work->step[i], &lane->tiles[0].tile));
 	if (lane->high.form & TILE_ENCODE) {
 		report_launch(done, KERNEL_JPEG_ENCODE, direction_ns(&lane->encode),

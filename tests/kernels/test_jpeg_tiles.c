@@ -313,8 +313,9 @@ static struct kind mixed_kind(const struct jpegs_wish *like, uint32_t i)
 
 /* Tests ---------------------------------------------------------------------------------------- */
 
-/* Every form, alone and in stacks: by kernels that take a stack as one high tile, and by some that
- * know their place in the image. Borders, and images that are smaller than the window. */
+/* Every form, alone and in stacks: by kernels that take a stack as one high tile, by some that know
+ * their place in the image, and by some that take one tile after the other. Borders, and images
+ * that are smaller than the window. */
 static void test_forms(void)
 {
 	enum { STACK = 7 };
@@ -325,15 +326,15 @@ static void test_forms(void)
 		uint32_t stack;
 	} rows[] = {
 	    {"gaussian=size=3", BORDER_REPLICATE, {18, 20, JPEGS_420, .quality = 80}, 2},
-	    {"resize=width=40", BORDER_REPLICATE, {93, 61, JPEGS_420, .quality = 90}, 1},
+	    {"resize=width=40", BORDER_REPLICATE, {93, 61, JPEGS_420, .quality = 90}, STACK},
 	    {"box=size=5,resize=width=61:height=40:fit=fill,sharpen",
 	     BORDER_REFLECT101,
 	     {93, 61, JPEGS_422, .quality = 90},
-	     1},
+	     STACK},
 	    {"resize=width=30:height=30:fit=cover:gravity=east,gaussian=size=5",
 	     BORDER_CONSTANT,
 	     {93, 61, JPEGS_444, .quality = 90},
-	     1},
+	     2},
 	    {"resize=width=200:enlarge=1", BORDER_WRAP, {93, 61, JPEGS_GRAY, .quality = 90}, 1},
 	    {"gaussian=size=5,sobel", BORDER_REFLECT101, {93, 61, JPEGS_420, .quality = 90}, STACK},
 	    {"pixelate=size=7,box=size=3&regions=10,5,40,30;ellipse:50,20,33,28",
@@ -346,7 +347,7 @@ static void test_forms(void)
 	    {"sobel", BORDER_REFLECT101, {67, 1, JPEGS_422, .quality = 80}, 1},
 	    {"box=size=21", BORDER_WRAP, {5, 3, JPEGS_444, .quality = 80}, 1},
 	    {"gaussian=sigma=1,unsharp", BORDER_CONSTANT, {333, 97, JPEGS_422, .quality = 85}, 1},
-	    {"gaussian=sigma=30", BORDER_REFLECT, {260, 150, JPEGS_420, .quality = 85}, 1},
+	    {"gaussian=sigma=30", BORDER_REFLECT, {260, 150, JPEGS_420, .quality = 85}, 3},
 	    {"box=size=3,dog,laplacian", BORDER_CROP, {130, 70, JPEGS_420, .quality = 60}, 1},
 	    {"convolve=kernel=1 2 1", BORDER_CROP, {9, 8, JPEGS_GRAY, .quality = 60}, 1},
 	};
