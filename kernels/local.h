@@ -44,14 +44,23 @@
 #define BILATERAL_TABLE_WORDS    (32 * (2 * BILATERAL_TABLE_DISTANCE + 1))
 
 /* resize_ring: samples and rows of the source that a group reads, weights of its pixels, and rows
- * of the result that wait to be made across. */
+ * of the result that wait to be made across. TURN: work-items that a processor has room for, by
+ * their registers. */
 #define RESIZE_RING_SAMPLES(group_x) (4 * (group_x))
-#define RESIZE_RING_ROWS             384
-#define RESIZE_RING_WEIGHTS          4608
+#define RESIZE_RING_ROWS             256
+#define RESIZE_RING_WEIGHTS          4800
 #define RESIZE_RING_TOGETHER         4
+#define RESIZE_RING_TURN             1024
+/* Sums of a sample; words of a row of the source in the lists. */
+#define RESIZE_RING_ACTIVE    6
+#define RESIZE_RING_ROW_WORDS 8
+/* Words of a pixel's weights, and places of every fourth sample: neighbours are in other banks. */
+#define RESIZE_RING_STRIDE(taps)   (4 * (((taps) + 3) / 4 | 1))
+#define RESIZE_RING_PLANE(group_x) ((group_x) + 33)
 #define RESIZE_RING_WORDS(group_x)                                                                 \
-	(RESIZE_RING_WEIGHTS + 6 * RESIZE_RING_ROWS +                                              \
-	 (1 + RESIZE_RING_TOGETHER) * RESIZE_RING_SAMPLES(group_x))
+	(RESIZE_RING_WEIGHTS + RESIZE_RING_ROW_WORDS * RESIZE_RING_ROWS +                          \
+	 4 * RESIZE_RING_TOGETHER * RESIZE_RING_PLANE(group_x) +                                   \
+	 (RESIZE_RING_SAMPLES(group_x) + RESIZE_RING_ROWS) / 2)
 
 /* The published kernels, of fixed groups: floats. */
 #define CONV_LOCAL_FLOATS                    (4 * 10 * 6)

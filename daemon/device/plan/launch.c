@@ -9,8 +9,10 @@
 #include <stddef.h>
 #include <sys/param.h>
 
+#include "local.h"
+
 enum {
-	BLOCK_MIN = 32, /* see block_span() in common.cl */
+	BLOCK_MIN = 32,      /* see block_span() in common.cl */
 	EXTEND_PIXELS = 256,
 	VECTOR = 16,
 	HELPER_TERMS = 8, /* multiply-adds per sample, roughly */
@@ -45,6 +47,7 @@ struct region {
 	uint32_t width, rows; /* pixels */
 	uint32_t samples;     /* per row */
 	uint32_t blocks;      /* work-items per row */
+	uint32_t block_rows;  /* rows that a work-item makes, with others of its group or alone */
 };
 
 static bool needs(const struct step *step, uint32_t need)
@@ -64,12 +67,30 @@ static uint32_t blocks_in(const struct step *step, uint32_t length, uint32_t ima
 	return howmany(length, step->blocks.side) + 3 + (image ? length / image : 0);
 }
 
+/* Returns the rows of a group of resize_ring: as few as one round of groups on the device's
+ * processors can make, or else a few rounds. Each group goes down the rows of the source that it
+ * shares with the next one, so more groups would do more, and a last few run alone. */
+static uint32_t ring_rows(const struct step *step, const struct device *device,
+                          const struct region *region)
+{
+	const struct resizing *down = &step->geometry->scale[1];
+	const uint32_t most = (uint32_t)((RESIZE_RING_ROWS - 1 - resizing_taps(down)) / down->step);
+	const uint32_t across = region->blocks / step->shape.group_x;
+	const uint32_t together = device->units * RESIZE_RING_TURN / step->shape.group_x;
+	uint32_t rows = UINT32_MAX;
+
+	for (uint32_t rounds = 1; rows > most; rounds++)
+		rows = howmany(region->rows, MAX(together * rounds / across, 1));
+	return MAX(rows, RESIZE_RING_TOGETHER);
+}
+
 static struct region find_region(const struct step *step, const struct device *device,
                                  const struct tile *tile)
 {
 	struct region region = {
 	    .width = region_side(step, tile, false),
 	    .rows = region_side(step, tile, true),
+	    .block_rows = step->shape.y,
 	};
 	uint32_t block = step->shape.x; /* samples */
 
@@ -97,6 +118,8 @@ static struct region find_region(const struct step *step, const struct device *d
 		    MAX(1, MIN(howmany(region.samples, block), region.samples / BLOCK_MIN));
 	else
 		region.blocks = howmany(region.samples, block);
+	if (step->resize.out)
+		region.block_rows = ring_rows(step, device, &region);
 	return region;
 }
 
@@ -252,8 +275,9 @@ static const struct argument *const of_kernel[KERNELS] = {
         LIST(VALUE(weights), VALUE(resize.words), COUNTED(ENTRY_DOWN), COUNTED(SOURCE_DOWN)),
     [KERNEL_RESIZE_ACROSS] =
         LIST(VALUE(weights), VALUE(resize.words), COUNTED(ENTRY_ACROSS), COUNTED(SOURCE_ACROSS)),
-    [KERNEL_RESIZE_RING] = LIST(VALUE(weights), VALUE(resize), COUNTED(ENTRY_ACROSS),
-                                COUNTED(SOURCE_ACROSS), COUNTED(ENTRY_DOWN), COUNTED(SOURCE_DOWN)),
+    [KERNEL_RESIZE_RING] =
+        LIST(VALUE(weights), VALUE(resize), COUNTED(ENTRY_ACROSS), COUNTED(SOURCE_ACROSS),
+             COUNTED(ENTRY_DOWN), COUNTED(SOURCE_DOWN), COUNTED(BLOCK_ROWS)),
     [KERNEL_SHRINK_DOWN] =
         LIST(VALUE(weights), COUNTED(SPLINE_LENGTH), VALUE(points.lattice.stride),
              VALUE(points.lattice.taps), COUNTED(BLOCK_ROWS)),
@@ -288,7 +312,7 @@ static uint32_t first_source(const struct step *step, const struct tile *tile, i
 	    .first;
 }
 
-static void set_listed(struct arguments *a, const struct step *step)
+static void set_listed(struct arguments *a, const struct step *step, const struct region *region)
 {
 	const struct argument *l = of_kernel[step->kernel];
 
@@ -307,7 +331,7 @@ static void set_listed(struct arguments *a, const struct step *step)
 		else if (l->kind == SPLINE_LENGTH)
 			set_u32(a, 2 * step->points.lattice.half + 1);
 		else if (l->kind == BLOCK_ROWS)
-			set_u32(a, step->shape.y);
+			set_u32(a, region->block_rows);
 		else if (l->kind == ENTRY_ACROSS || l->kind == ENTRY_DOWN)
 			set_u32(a, first_entry(step, a->tile, l->kind == ENTRY_DOWN));
 		else if (l->kind == SOURCE_ACROSS || l->kind == SOURCE_DOWN)
@@ -455,7 +479,7 @@ static void cut(const struct region *region, uint32_t threads, struct launch *l)
 
 static void count_groups(const struct step *step, const struct region *region, size_t groups[2])
 {
-	size_t across = region->blocks, down = howmany(region->rows, step->shape.y);
+	size_t across = region->blocks, down = howmany(region->rows, region->block_rows);
 
 	if (step->blocks.side)
 		down = blocks_in(step, region->rows, step->image_height);
@@ -554,7 +578,7 @@ static void set_arguments(struct arguments *a, const struct step *step, const st
 	set_u32(a, region->blocks);
 	if (needs(step, VARIANT_PLACE))
 		set_image_place(a, step, stack);
-	set_listed(a, step);
+	set_listed(a, step, region);
 	if (needs(step, VARIANT_LOCAL)) {
 		/* block_span() rounds both ends, so a block can be 15 samples larger than its
 		 * share. */

@@ -160,7 +160,8 @@ enum error step_fill(const struct device *device, const struct work *work, struc
 	}
 	if (op->kind == OPERATION_RESIZE) {
 		step->resize.out = variant_resize_pixels(op, step->bands, step->shape.group_x);
-		return weights_new_ring(device, step->geometry, &step->resize, &step->weights);
+		return weights_new_ring(device, step->geometry, step->program, &step->resize,
+		                        &step->weights);
 	}
 	if (op->kind == OPERATION_LUT) {
 		step->tables = op->tables;

@@ -142,10 +142,10 @@ uint32_t variant_resize_pixels(const struct operation *op, uint32_t bands, uint3
 {
 	enum { ALIGNED = 3, PIXELS_MIN = 8 };
 	const struct resizing *r = &op->across;
-	const double taps = resizing_taps(r), stride = (double)((uint32_t)taps | 1);
+	const uint32_t taps = resizing_taps(r);
 	const double room = (RESIZE_RING_SAMPLES(group_x) - ALIGNED) / (double)bands;
-	const double out =
-	    fmin(floor((room - taps - 1) / r->step) + 1, floor(RESIZE_RING_WEIGHTS / stride));
+	const double out = fmin(floor((room - taps - 1) / r->step) + 1,
+	                        floor((double)RESIZE_RING_WEIGHTS / RESIZE_RING_STRIDE(taps)));
 
 	return r->step >= 1 && out >= PIXELS_MIN ? (uint32_t)out : 0;
 }
@@ -266,7 +266,8 @@ static bool shape_fits(enum kernel kernel, const struct shape *shape, const stru
 	if (kernel == KERNEL_RANK_COUNTS)
 		return true;
 	if (kernel == KERNEL_RESIZE_RING)
-		return shape->y * op->down.step + resizing_taps(&op->down) < RESIZE_RING_ROWS &&
+		return RESIZE_RING_TOGETHER * op->down.step + resizing_taps(&op->down) <
+		           RESIZE_RING_ROWS &&
 		       variant_resize_pixels(op, work->bands, shape->group_x) > 0;
 	if (kernel == KERNEL_BILATERAL_WIDE && shape->x % work->bands)
 		return false;

@@ -155,31 +155,48 @@ union word {
 	float real;
 };
 
+/* The list of a row of the source: its weights in the first row of the result that it counts for
+ * and in those after it, and the place of that row. */
+struct ring_row {
+	union word weight[RESIZE_RING_ACTIVE];
+	uint32_t entry, unused;
+};
+_Static_assert(sizeof(struct ring_row) == 4 * RESIZE_RING_ROW_WORDS, "as in resize_ring.cl");
+
 /* The pixels of the result, and beside it, that have weights. */
 static size_t listed_pixels(const struct geometry *g, int direction)
 {
 	return g->scale[direction].to + 2 * (size_t)g->after[direction];
 }
 
-/* Writes the list of a direction: for each pixel the first one that it is made from, their number,
- * and their weights. Returns false without memory. */
-static bool write_pixels(const struct geometry *g, int direction, uint32_t words, union word *at)
+/* The lists of a direction: for each pixel the first one that it is made from and their number, and
+ * their weights; each with so many words from one to the next. */
+struct pixel_lists {
+	union word *from, *weights;
+	uint32_t from_apart, weights_apart;
+};
+
+/* Writes them, with weights times `scale`. Returns false without memory. */
+static bool write_pixels(const struct geometry *g, int direction, double scale,
+                         struct pixel_lists at)
 {
 	const struct resizing *r = &g->scale[direction];
 	const int32_t after = (int32_t)g->after[direction], last = (int32_t)r->to - 1;
 	const int32_t end = (int32_t)listed_pixels(g, direction);
-	double *weight = calloc(words, sizeof *weight);
+	double *weight = calloc(resizing_taps(r), sizeof *weight);
 	const bool made = weight;
 
-	for (int32_t i = 0; weight && i < end; i++, at += words) {
+	for (int32_t i = 0; weight && i < end; i++) {
 		/* Pixels that a border rule makes again need only be readable. */
 		const int32_t like = g->wraps ? i - after : MIN(MAX(i - after, 0), last);
 		const struct extent from = resizing_weights(r, like, weight);
 
-		at[0].whole = (uint32_t)from.first;
-		at[1].whole = from.count;
+		at.from[0].whole = (uint32_t)from.first;
+		at.from[1].whole = from.count;
 		for (uint32_t k = 0; k < from.count; k++)
-			at[2 + k].real = (float)weight[k];
+			at.weights[k].real = (float)(weight[k] * scale);
+		at.from += at.from_apart;
+		at.weights += at.weights_apart;
 	}
 	free(weight);
 	return made;
@@ -194,69 +211,123 @@ enum error weights_new_resize(const struct device *device, const struct geometry
 
 	*words = resizing_taps(&g->scale[direction]) + 2;
 	list = calloc(pixels, *words * sizeof *list);
-	if (list && write_pixels(g, direction, *words, list))
+	if (list &&
+	    write_pixels(g, direction, 1, (struct pixel_lists){list, list + 2, *words, *words}))
 		e = store(device, list, pixels * *words, buffer);
 	free(list);
 	return e;
 }
 
-/* Words for a row of the source in the lists of resize_ring. */
-enum { RING_WORDS = 8 };
+/* Writes weights of a pixel as whole numbers, whose sum is exactly `one`. */
+static void round_weights(const double *weight, uint32_t count, double one, int32_t *whole)
+{
+	int32_t rest = (int32_t)one;
+	uint32_t largest = 0;
 
-/* Writes the lists of rows: the ends, and the weights of the source's rows from `top` on. */
-static bool write_rows(const struct geometry *g, const struct extent *source, union word *ends,
-                       union word *lists)
+	for (uint32_t k = 0; k < count; k++) {
+		whole[k] = (int32_t)lround(weight[k] * one);
+		rest -= whole[k];
+		largest = whole[k] > whole[largest] ? k : largest;
+	}
+	whole[largest] += rest;
+}
+
+/* Returns the largest power of 2 by which all weights of a direction may be multiplied to be signed
+ * 16-bit numbers, with room for rounding, and sums of bytes 32-bit ones. */
+static double find_one(const struct resizing *r, double *weight)
+{
+	double most = 1.0 / (1 << 6);
+
+	for (uint32_t i = 0; i < r->to; i++) {
+		const struct extent from = resizing_weights(r, (int32_t)i, weight);
+
+		for (uint32_t k = 0; k < from.count; k++)
+			most = fmax(most, fabs(weight[k]));
+	}
+	return exp2(floor(log2(INT16_MAX / 1.01 / most)));
+}
+
+/* Returns the most pixels that one of the result is made from. */
+static uint32_t most_taps(const struct resizing *r, double *weight)
+{
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < r->to; i++)
+		most = MAX(most, resizing_weights(r, (int32_t)i, weight).count);
+	return most;
+}
+
+/* Writes the lists of rows for resize_ring: the ends, and those of the source's rows. one: 0, or
+ * what a weight of 1 is as a whole number. */
+static bool write_rows(const struct geometry *g, const struct extent *source, double one,
+                       union word *ends, union word *lists)
 {
 	const struct resizing *r = &g->scale[1];
 	double *weight = calloc(resizing_taps(r), sizeof *weight);
-	const bool made = weight;
-	int32_t row = source->first;
+	int32_t *whole = calloc(resizing_taps(r), sizeof *whole);
+	const bool made = weight && whole;
+	struct ring_row *rows = (struct ring_row *)lists + 1, *row = rows;
 
 	lists->whole = (uint32_t)source->first;
-	lists += RING_WORDS;
-	for (uint32_t i = 0; weight && i < r->to; i++) {
+	for (uint32_t i = 0; made && i < r->to; i++) {
 		const struct extent from = resizing_weights(r, (int32_t)i, weight);
 		const uint32_t entry = i + g->after[1];
+		struct ring_row *first = rows + (from.first - source->first);
 
 		ends[2 * entry].whole = (uint32_t)from.first;
 		ends[2 * entry + 1].whole = (uint32_t)from.first + from.count;
-		for (; row < from.first + (int32_t)from.count; row++)
-			lists[(row - source->first) * RING_WORDS].whole = entry;
+		for (; row < first + from.count; row++)
+			row->entry = entry;
+		if (one > 0)
+			round_weights(weight, from.count, one, whole);
 		for (uint32_t k = 0; k < from.count; k++) {
-			union word *list =
-			    lists + (from.first + (int32_t)k - source->first) * RING_WORDS;
-			const uint32_t place = entry - list->whole;
+			union word *at = &first[k].weight[entry - first[k].entry];
 
-			if (place + 1 < RING_WORDS)
-				list[place + 1].real = (float)weight[k];
+			if (entry - first[k].entry < RESIZE_RING_ACTIVE && one > 0)
+				at->whole = (uint16_t)whole[k];
+			else if (entry - first[k].entry < RESIZE_RING_ACTIVE)
+				at->real = (float)weight[k];
 		}
 	}
+	/* Two rows that count for the same ones are done at once. */
+	for (struct ring_row *one_row = rows; made && one > 0 && one_row + 1 < row; one_row++)
+		for (int k = 0; k < RESIZE_RING_ACTIVE && one_row[1].entry == one_row->entry; k++)
+			one_row->weight[k].whole |= one_row[1].weight[k].whole << 16;
 	free(weight);
+	free(whole);
 	return made;
 }
 
 enum error weights_new_ring(const struct device *device, const struct geometry *g,
-                            struct resize_lists *lists, cl_mem *buffer)
+                            enum pixel_type type, struct resize_lists *lists, cl_mem *buffer)
 {
 	const struct resizing *down = &g->scale[1];
 	const struct extent source = resizing_source(down, (struct extent){0, down->to});
-	const uint32_t words = resizing_taps(&g->scale[0]) + 2;
-	const size_t ends = listed_pixels(g, 0) * words;
-	const size_t rows = roundup(ends + 2 * listed_pixels(g, 1), (size_t)RING_WORDS);
-	const size_t all = rows + RING_WORDS * (source.count + (size_t)1);
+	double *weight =
+	    calloc(MAX(resizing_taps(&g->scale[0]), resizing_taps(down)), sizeof *weight);
+	const uint32_t taps = weight ? most_taps(&g->scale[0], weight) : 0;
+	const size_t ends = 2 * listed_pixels(g, 0), line = 4 /* words that are loaded at once */;
+	const size_t weights = roundup(ends + 2 * listed_pixels(g, 1), line);
+	const size_t rows = roundup(weights + listed_pixels(g, 0) * RESIZE_RING_STRIDE(taps),
+	                            (size_t)RESIZE_RING_ROW_WORDS);
+	const size_t all = rows + RESIZE_RING_ROW_WORDS * (source.count + (size_t)1);
 	union word *list = calloc(all, sizeof *list);
+	const double one = type == PIXEL_U8 && weight ? find_one(down, weight) : 0;
 	enum error e = ERR_MEMORY;
 
-	lists->words = words;
+	lists->words = taps;
 	for (int i = 0; i < 2; i++) {
 		lists->inside_x[i] = g->after[0] + (i ? g->scale[0].to : 0);
 		lists->inside_y[i] = g->after[1] + (i ? down->to : 0);
 	}
-	lists->ends = (uint32_t)ends;
+	lists->weights = (uint32_t)weights;
 	lists->rows = (uint32_t)rows;
-	if (list && write_pixels(g, 0, words, list) &&
-	    write_rows(g, &source, list + ends, list + rows))
+	if (list && weight &&
+	    write_pixels(g, 0, one > 0 ? 1 / one : 1,
+	                 (struct pixel_lists){list, list + weights, 2, RESIZE_RING_STRIDE(taps)}) &&
+	    write_rows(g, &source, one, list + ends, list + rows))
 		e = store(device, list, all, buffer);
+	free(weight);
 	free(list);
 	return e;
 }

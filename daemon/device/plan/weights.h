@@ -20,17 +20,19 @@ enum error weights_new_resize(const struct device *device, const struct geometry
 
 /* The lists in the weights of a resize. */
 struct resize_lists {
-	uint32_t words; /* each pixel's number of them, across for resize_ring */
+	uint32_t words; /* each pixel's number of them; resize_ring: its weights across */
 	uint32_t out;   /* resize_ring: pixels that a group makes; else 0 */
 	/* resize_ring: columns and rows of the result, among those that have weights; where the
-	 * lists of rows begin, in words */
-	uint32_t inside_x[2], inside_y[2], ends, rows;
+	 * weights of columns and the lists of the source's rows begin, in words */
+	uint32_t inside_x[2], inside_y[2], weights, rows;
 };
 
-/* Makes the weights of resize_ring, and sets their lists but for `out`. ERR_MEMORY or ERR_DEVICE.
- */
+/* Makes the weights of resize_ring for pixels of a type, and sets their lists but for `out`. Those
+ * of rows are whole numbers for bytes, of which two rows' are in a word. ERR_MEMORY or
+ * ERR_DEVICE. */
 enum error weights_new_ring(const struct device *device, const struct geometry *geometry,
-                            struct resize_lists *lists, cl_mem *buffer) MUST_CHECK;
+                            enum pixel_type type, struct resize_lists *lists,
+                            cl_mem *buffer) MUST_CHECK;
 
 /* Makes the weights of kernels that shrink to a lattice (the spline's samples) or grow from it:
  * weight[LATTICE_TAPS_MAX][LATTICE_STRIDE_MAX]. The caller releases *buffer. ERR_DEVICE. */
