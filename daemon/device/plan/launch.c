@@ -13,7 +13,8 @@
 
 enum {
 	BLOCK_MIN = 32,      /* see block_span() in common.cl */
-	EXTEND_PIXELS = 256,
+	EXTEND_PIXELS = 256, /* a work-item's; a GPU likes many items */
+	EXTEND_PIXELS_GPU = 16,
 	VECTOR = 16,
 	HELPER_TERMS = 8, /* multiply-adds per sample, roughly */
 };
@@ -104,7 +105,9 @@ static struct region find_region(const struct step *step, const struct device *d
 	}
 	region.samples = region.width * step->bands;
 	if (step->kernel == KERNEL_EXTEND)
-		region.blocks = region.width / EXTEND_PIXELS + 1;
+		region.blocks = region.width / (device->type == DEVICE_GPU ? EXTEND_PIXELS_GPU
+		                                                           : EXTEND_PIXELS) +
+		                1;
 	else if (step->blocks.side)
 		region.blocks =
 		    howmany(blocks_in(step, region.width, step->image_width), step->blocks.run) *
