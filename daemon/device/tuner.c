@@ -55,6 +55,7 @@ struct trial {
 	struct message_choice choice; /* its text and candidates: the kind of work */
 	struct work work;
 	struct operation operation; /* the trial's own copy */
+	struct geometry geometry;   /* see set_geometry() */
 	struct tile tile;
 	struct view views[PLACES];
 	struct candidate candidate[CANDIDATES_MAX];
@@ -261,6 +262,12 @@ void tuner_free(struct tuner **tuner)
 	*tuner = NULL;
 }
 
+/* The next power of 2. Resizes by ratios that are almost the same are one kind. */
+static uint32_t power_of_2(uint32_t taps)
+{
+	return taps > 1 ? 1u << (32 - __builtin_clz(taps - 1)) : 1;
+}
+
 /* The kind of a piece of work: its text, and all candidates for it where rows are long enough. */
 static struct message_choice kind_of(const struct work *work, const struct device *device)
 {
@@ -271,15 +278,20 @@ static struct message_choice kind_of(const struct work *work, const struct devic
 	struct shape shapes[SHAPES_MAX];
 	struct work wide = *work;
 	char kept[24] = "";
+	uint32_t window[2] = {2 * op->radius_x + 1, 2 * op->radius_y + 1};
 
 	if (work->keep)
 		snprintf(kept, sizeof kept, " keep %u", work->keep);
+	if (op->kind == OPERATION_RESIZE) {
+		window[0] = power_of_2(resizing_taps(&op->across));
+		window[1] = power_of_2(resizing_taps(&op->down));
+	}
 	snprintf(kind.work, sizeof kind.work, "%s%s %ux%u %s x%u%s%s%s", operation_name(op->kind),
 	         op->kind == OPERATION_GRADIENT  ? outputs[op->output]
 	         : op->kind == OPERATION_EXTREME ? elements[op->element]
 	                                         : "",
-	         2 * op->radius_x + 1, 2 * op->radius_y + 1, pixel_type_rows[work->type].name,
-	         work->bands, work_is_mean(op) ? " mean" : "", work->alpha ? " alpha" : "", kept);
+	         window[0], window[1], pixel_type_rows[work->type].name, work->bands,
+	         work_is_mean(op) ? " mean" : "", work->alpha ? " alpha" : "", kept);
 	wide.width = WIDTH / work->bands;
 	for (enum kernel k = 0; k < KERNELS; k++) {
 		uint32_t count = variant_applies(k, &wide, device, false)
@@ -325,13 +337,27 @@ void tuner_choose(void *tuner, const struct work *work, enum kernel *kernel, str
 	const struct message_choice kind = kind_of(work, device), *choice = find_choice(t, &kind);
 
 	variant_choose_by_table(device, work, kernel, shape);
-	/* A resize has one kernel for all ratios, and no trial without a plan. */
-	if (!choice && *kernel < KERNELS && work->operation->kind != OPERATION_RESIZE)
+	if (!choice && *kernel < KERNELS)
 		note_work(t, work, &kind);
 	if (choice &&
 	    variant_applies(choice->candidate[choice->chosen].kernel, work, device, false)) {
 		*kernel = choice->candidate[choice->chosen].kernel;
 		*shape = choice->candidate[choice->chosen].shape;
+	}
+}
+
+/* Sets the geometry of a trial whose results have this size: to a resize, of the work's ratios. */
+static void set_geometry(struct trial *r, uint32_t width, uint32_t height)
+{
+	struct geometry *g = &r->geometry;
+
+	*g = (struct geometry){.resizes = r->operation.kind == OPERATION_RESIZE,
+	                       .size = {width, height},
+	                       .scale = {r->operation.across, r->operation.down}};
+	for (int i = 0; i < 2; i++) {
+		g->scale[i].first = 0;
+		g->scale[i].to = g->size[i];
+		g->scale[i].from = (uint32_t)ceil(g->size[i] * g->scale[i].step);
 	}
 }
 
@@ -344,18 +370,21 @@ static void start_trial(struct tuner *t, struct trial *r)
 	const uint64_t pixel = r->work.bands * pixel_type_rows[r->work.type].size;
 	const uint32_t width = WIDTH / r->work.bands, pattern = 0x3d813d02;
 	const uint64_t lead = roundup(op->radius_x * pixel, (uint64_t)ROW_ALIGNMENT);
-	const uint64_t pitch = row_pitch(2 * lead + width * pixel);
+	const double shrinks = fmax(op->across.step * op->down.step, 1);
 	const double samples =
 	    fmin(budget[device->type].samples,
 	         budget[device->type].work / operation_terms(op->kind, op->radius_x, op->radius_y));
 	const uint32_t height =
-	    (uint32_t)fmax(samples / (width * (double)r->work.bands), 32) & ~31u;
-	const uint64_t size = pitch * (height + 2 * (uint64_t)op->radius_y);
+	    (uint32_t)fmax(samples / shrinks / (width * (double)r->work.bands), 32) & ~31u;
+	uint64_t pitch, size;
 	struct view *in = &r->views[PLACE_IN], *out = &r->views[PLACE_OUT];
 	cl_int code;
 
 	r->started = true;
 	r->tile = (struct tile){.width = width, .height = height};
+	set_geometry(r, width, height);
+	pitch = row_pitch(2 * lead + MAX(width, r->geometry.scale[0].from) * pixel);
+	size = pitch * (MAX(height, r->geometry.scale[1].from) + 2 * (uint64_t)op->radius_y);
 	*in = (struct view){.origin = lead + op->radius_y * pitch, .pitch = (uint32_t)pitch};
 	*out = (struct view){.pitch = (uint32_t)pitch};
 	in->buffer = device_buffer(device, CL_MEM_READ_WRITE, size, NULL, &code);
@@ -370,7 +399,8 @@ static void start_trial(struct tuner *t, struct trial *r)
 		c->step = (struct step){.kernel = r->choice.candidate[i].kernel,
 		                        .shape = r->choice.candidate[i].shape,
 		                        .src = PLACE_IN,
-		                        .dst = PLACE_OUT};
+		                        .dst = PLACE_OUT,
+		                        .geometry = &r->geometry};
 		if (code || step_fill(device, &r->work, &c->step))
 			c->state = PROGRAM_FAILED;
 		else
