@@ -1,5 +1,5 @@
-"""The service beside OpenCV in granian, which runs `app` in a process for each core with one thread
-at work in each.
+"""The service beside OpenCV and libvips in granian, which runs `app` in a process for each core with
+one thread at work in each.
 
 A body posted to /FILTER/FORMAT there is decoded, filtered and encoded. Borders are replicated, as
 by the service's default."""
@@ -25,6 +25,7 @@ from opencv import EDGE, gauss, sobel_magnitude
 from service import Client, free_port, poll
 
 cv2.setNumThreads(1)
+os.environ["VIPS_CONCURRENCY"] = "1"  # before it is loaded
 
 
 def canny(image):
@@ -45,7 +46,28 @@ FILTERS = {
                    lambda image: cv2.bilateralFilter(image, 9, 25.5, 3, borderType=EDGE), 4),
     "sobel": ("sobel?output=magnitude", sobel_magnitude, 0),
     "canny": ("canny?low=0.4&high=0.8&sigma=1.4", canny, 0.2),
+    "box25": ("resize?width=25%25&kernel=box",
+              lambda image: cv2.resize(image, None, fx=.25, fy=.25, interpolation=cv2.INTER_AREA), 0.5),
     "erode7": ("erode?size=7", lambda image: cv2.erode(image, np.ones((7, 7), np.uint8), borderType=EDGE), 0),
+}
+
+
+def thumbnail(body, shrink):
+    """shrink: the decoder makes it smaller, as far as twice the thumbnail's size."""
+    import pyvips  # no other row needs it
+
+    image = pyvips.Image.new_from_buffer(body, "", access="sequential")
+    small = pyvips.Image.thumbnail_buffer(body, image.width // 4) if shrink else image.thumbnail_image(
+        image.width // 4)
+    return small.write_to_buffer(".jpg", Q=85)
+
+
+# name: the service's filter, the same by libvips, from file to file, and how far the files' pixels
+# are apart at most: libvips takes the mean of 2x2 pixels first, and each library's scaled decoding
+# does something like that.
+THUMBNAILS = {
+    "thumbnail": ("resize?width=25%25", lambda body: thumbnail(body, shrink=False), 4),
+    "draft": ("resize?width=25%25&draft=1", lambda body: thumbnail(body, shrink=True), 4),
 }
 # name: parameters for the service, and for OpenCV. A JPEG has its colours at half the resolution; a
 # PNG is compressed as each of them does by default.
@@ -57,14 +79,15 @@ FORMATS = {
 Row = namedtuple("Row", "filter format side")
 ROWS = {f"{row.filter}-{row.format}-{row.side}": row for row in (
     *(Row("gaussian", name, side) for name in FORMATS for side in (256, 1024, 4096)),
-    *(Row(name, "jpeg", 1024) for name in FILTERS if name != "gaussian"))}
+    *(Row(name, "jpeg", 1024) for name in FILTERS if name not in ("gaussian", "box25")),
+    *(Row(name, "jpeg", 4096) for name in ("box25", *THUMBNAILS)))}
 # Large bodies of many connections of one client fit.
 LIMITS = ("--max-memory", "8G", "--client-share", "1", "--max-wait", "3600")
 # Between files of the same pixels: libraries of other releases may encode otherwise.
 ENCODED = 0.5
 
 
-# OpenCV's service ---------------------------------------------------------------------------------
+# The other service --------------------------------------------------------------------------------
 
 def encode(image, name):
     return cv2.imencode(FORMATS[name][1][0], image, FORMATS[name][1][1])[1].tobytes()
@@ -76,12 +99,20 @@ def decode(body):
 
 async def answer(request):
     try:
-        image = decode(await request.body())
+        body = await request.body()
     except ClientDisconnect:  # wrk's turn is over
         return Response(status_code=400)
-    image = FILTERS[request.path_params["filter"]][1](image)
     name = request.path_params["format"]
-    return Response(encode(image, name), media_type=f"image/{name}")
+    return Response(instead(request.path_params["filter"], name, body), media_type=f"image/{name}")
+
+
+def instead(name, form, body):
+    """Returns the file that another library makes."""
+    return THUMBNAILS[name][1](body) if name in THUMBNAILS else encode(FILTERS[name][1](decode(body)), form)
+
+
+def library(row):
+    return "libvips" if row.filter in THUMBNAILS else "OpenCV"
 
 
 app = Starlette(routes=[Route("/{filter}/{format}", answer, methods=["POST"])])
@@ -90,16 +121,17 @@ app = Starlette(routes=[Route("/{filter}/{format}", answer, methods=["POST"])])
 # Measurements -------------------------------------------------------------------------------------
 
 def peers(options):
-    """The service beside OpenCV in granian, and beside libjpeg-turbo alone: rows of the same work.
+    """The service beside OpenCV or libvips in granian, and beside libjpeg-turbo alone: rows of the
+    same work.
 
     wrk posts images to each service in turns. `by rate` and `by processor` (time of all processes
-    of a service for a request) say how many times as good as OpenCV's the service's is. Both
-    services and wrk run on the same cores, one thread of each core before any second one; OpenCV
+    of a service for a request) say how many times as good as the library's the service's is. Both
+    services and wrk run on the same cores, one thread of each core before any second one; granian
     has a process for each. Both are first held to the same pixels. libjpeg-turbo alone decodes and
     encodes the same file in as many processes, in turns with them.
 
-    On a host without a build, name the commands, and run this by a Python with granian, starlette
-    and cv2."""
+    On a host without a build, name the commands, and run this by a Python with granian, starlette,
+    cv2 and pyvips."""
     rows = [name for name in ROWS if any(fnmatch.fnmatch(name, pattern) for pattern in options.rows.split(","))]
     counts, usable = list(map(int, options.cores.split(","))), cores_in_order()
     if not rows or not 1 <= min(counts) <= max(counts) <= len(usable):
@@ -108,11 +140,11 @@ def peers(options):
     with tempfile.TemporaryDirectory(prefix="convolved-bench-") as directory:
         for count in counts:
             os.sched_setaffinity(0, usable[:count])
-            with measured(*LIMITS, *options.service, program=options.program) as service, granian(count) as opencv:
+            with measured(*LIMITS, *options.service, program=options.program) as service, granian(count) as other:
                 for name in rows:
                     source = write_file(pathlib.Path(directory), ROWS[name])
                     try:
-                        row = measure(ROWS[name], source, service, opencv, count, options)
+                        row = measure(ROWS[name], source, service, other, count, options)
                     except (OSError, AssertionError, SystemExit) as problem:  # the others can do without it
                         print(f"{name}, {count} cores: {problem}", file=sys.stderr, flush=True)
                         failed = True
@@ -120,8 +152,8 @@ def peers(options):
                     found.setdefault(name, {})[count] = row
                     yield {"row": name, "cores": count, **row}
     for name, by_count in found.items() if len(counts) > 1 else ():
-        cells = {count: f"{row['requests/s']:.4g} / {row['OpenCV']:.4g}" for count, row in by_count.items()}
-        yield {"requests/s / OpenCV": name, **{f"{count} cores": cells.get(count) for count in counts}}
+        cells = {count: f"{row['requests/s']:.4g} / {row[library(ROWS[name])]:.4g}" for count, row in by_count.items()}
+        yield {f"requests/s / {library(ROWS[name])}": name, **{f"{count} cores": cells.get(count) for count in counts}}
     if failed:
         sys.exit("rows are missing")
 
@@ -140,7 +172,7 @@ def cores_in_order():
 
 @contextlib.contextmanager
 def granian(count):
-    """OpenCV's service, a client of it with the process."""
+    """The libraries' service, a client of it with the process."""
     client = Client("127.0.0.1", free_port())
     client.process = subprocess.Popen(
         [sys.executable, "-m", "granian", "--interface", "asgi", "--host", client.host, "--port", str(client.port),
@@ -162,13 +194,14 @@ def write_file(directory, row):
     return source
 
 
-def measure(row, source, service, opencv, count, options):
-    body = source.read_bytes()
-    targets = {"convolved": (service, f"/v1/filters/{FILTERS[row.filter][0]}{FORMATS[row.format][0]}"),
-               "opencv": (opencv, f"/{row.filter}/{row.format}")}
+def measure(row, source, service, other, count, options):
+    body, who = source.read_bytes(), library(row)
+    ours = (FILTERS.get(row.filter) or THUMBNAILS[row.filter])[0]
+    targets = {"convolved": (service, f"/v1/filters/{ours}{FORMATS[row.format][0]}"),
+               who: (other, f"/{row.filter}/{row.format}")}
     answers = {name: first_answer(*target, body) for name, target in targets.items()}
     service.rest(programs=True)
-    apart = compare(row, body, service, answers)
+    apart = compare(row, body, service, answers["convolved"], answers[who])
     connections = min(options.connections, 4 * count) if row.side > 1024 else options.connections
     # Long enough that most of the answered requests began within it.
     alone = max(timed(lambda: post(client, target, body)) for client, target in targets.values())
@@ -189,11 +222,11 @@ def measure(row, source, service, opencv, count, options):
     if options.turbo and (row.filter, row.format) == ("gaussian", "jpeg"):
         ways["turbo"] = lambda: turbo(options.turbo, source, count, options.seconds)
     found = {name: middle(rounds) for name, rounds in turns(options.rounds, ways, warm=False).items()}
-    ours, theirs = found["convolved"], found["opencv"]
-    return {"requests/s": ours["rate"], "OpenCV": theirs["rate"], "by rate": ours["rate"] / theirs["rate"],
+    ours, theirs = found["convolved"], found[who]
+    return {"requests/s": ours["rate"], who: theirs["rate"], "by rate": ours["rate"] / theirs["rate"],
             "by processor": theirs["processor_ms"] / ours["processor_ms"],
-            "p50 ms": ours["p50_ms"], "p99 ms": ours["p99_ms"], "OpenCV p50": theirs["p50_ms"],
-            "OpenCV p99": theirs["p99_ms"], "bytes": len(answers["convolved"]), "OpenCV bytes": len(answers["opencv"]),
+            "p50 ms": ours["p50_ms"], "p99 ms": ours["p99_ms"], f"{who} p50": theirs["p50_ms"],
+            f"{who} p99": theirs["p99_ms"], "bytes": len(answers["convolved"]), f"{who} bytes": len(answers[who]),
             "of libjpeg-turbo": ours["rate"] / found["turbo"] if "turbo" in found else None,
             "apart": apart, "connections": connections, "seconds": seconds}
 
@@ -211,14 +244,21 @@ def post(client, target, body):
     return answer.body
 
 
-def compare(row, body, service, answers):
+def compare(row, body, service, ours, theirs):
     """Returns the mean difference of the filters' pixels, once it is sure that both services did
     the same work."""
-    name, by_opencv, limit = FILTERS[row.filter]
-    filtered, expected = decode(post(service, f"/v1/filters/{name}&format=png", body)), by_opencv(decode(body))
-    assert answers["opencv"] == encode(expected, row.format), "OpenCV's service answers something else than OpenCV"
-    apart = float(cv2.absdiff(filtered, expected).mean())
-    encoded = float(cv2.absdiff(decode(answers["convolved"]), decode(encode(filtered, row.format))).mean())
+    assert theirs == instead(row.filter, row.format, body), "the other service answers something else than its library"
+    if row.filter in THUMBNAILS:
+        apart, limit, encoded = difference(decode(ours), decode(theirs)), THUMBNAILS[row.filter][2], 0
+    else:
+        name, by_opencv, limit = FILTERS[row.filter]
+        filtered = decode(post(service, f"/v1/filters/{name}&format=png", body))
+        apart = difference(filtered, by_opencv(decode(body)))
+        encoded = difference(decode(ours), decode(encode(filtered, row.format)))
     assert apart <= limit and encoded <= ENCODED, (
         f"pixels differ by {apart:.3f} in the mean, and by {encoded:.3f} as they are encoded")
     return apart
+
+
+def difference(a, b):
+    return float(cv2.absdiff(a, b).mean())

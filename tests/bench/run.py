@@ -75,10 +75,10 @@ CASES = {
         "latency of a small image while another client's large one is in progress", "load.thumbnail",
         {"side": 256, "other": 20000, "count": 100}, packages="libvips-tools"),
     "peers": Case(
-        "formats and filters beside OpenCV in Python, on any number of cores", "peers.peers",
+        "formats and filters beside OpenCV and libvips in Python, on any number of cores", "peers.peers",
         {"rows": "*", "cores": str(len(os.sched_getaffinity(0))), "rounds": 5, "seconds": 5, "connections": 32,
          **PROGRAMS, "turbo": str(BUILD / "bench_jpeg")},
-        packages="python3-venv", programs=("bench_jpeg",), wheels="granian starlette opencv-python-headless",
+        packages="python3-venv", programs=("bench_jpeg",), wheels="granian starlette opencv-python-headless pyvips[binary]",
         inside=True),
     "report": Case(
         "a page of figures of one commit: speed, what was tried and survived, growth, exposure, sizes", "report.report",
