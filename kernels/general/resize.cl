@@ -96,13 +96,11 @@ kernel void resize_down(REGION_ARGUMENTS, global const float *weights, uint word
 	}
 }
 
-/* A pixel of so many floats; those that it does not have are 0, or another pixel's if one follows. */
-FORCE_INLINE float4 resize_load(const global float *p, const uint bands, bool follows)
+/* A pixel of so many floats, and what follows it, or 0. */
+FORCE_INLINE float4 resize_load(const global float *p, const uint bands)
 {
-	if (bands == 4 || (bands == 3 && follows))
+	if (bands > 2)
 		return vload4(0, p);
-	if (bands == 3)
-		return (float4)(vload3(0, p), 0.0f);
 	if (bands == 2)
 		return (float4)(vload2(0, p), 0.0f, 0.0f);
 	return (float4)(p[0], 0.0f, 0.0f, 0.0f);
@@ -118,9 +116,8 @@ FORCE_INLINE void resize_pixels(const global uchar *in, uint pitch, const global
 	uint taps[RESIZE_PIXELS], least = UINT_MAX;
 	float4 sum[RESIZE_ACROSS_ROWS][RESIZE_PIXELS];
 
-#define RESIZE_ADD(r, k, i, follows)                                                                         \
-	sum[r][k] = fma(resize_load((const global float *)(p[k] + (ulong)(r) * pitch) + (i) * bands, bands,  \
-	                            follows),                                                                \
+#define RESIZE_ADD(r, k, i)                                                                                  \
+	sum[r][k] = fma(resize_load((const global float *)(p[k] + (ulong)(r) * pitch) + (i) * bands, bands), \
 	                (float4)(weight[(k) * words + 2 + (i)]), sum[r][k])
 #pragma unroll
 	for (int k = 0; k < count; k++) {
@@ -131,20 +128,20 @@ FORCE_INLINE void resize_pixels(const global uchar *in, uint pitch, const global
 		for (int r = 0; r < rows; r++)
 			sum[r][k] = 0.0f;
 	}
-	for (uint i = 0; i + 1 < least; i++)
+	for (uint i = 0; i < least; i++)
 #pragma unroll
 		for (int k = 0; k < count; k++)
 #pragma unroll
 			for (int r = 0; r < rows; r++)
-				RESIZE_ADD(r, k, i, true);
+				RESIZE_ADD(r, k, i);
 #pragma unroll
 	for (int k = 0; k < count; k++)
 #pragma unroll
 		for (int r = 0; r < rows; r++) {
 			target_row to = (target_row)(out + (ulong)r * out_pitch) + k * bands;
 
-			for (uint i = least - 1; i < taps[k]; i++)
-				RESIZE_ADD(r, k, i, false);
+			for (uint i = least; i < taps[k]; i++)
+				RESIZE_ADD(r, k, i);
 
 			const PASTE(PIXEL, 4, ) pixel = PIXEL_ROUND_4(sum[r][k]);
 

@@ -229,7 +229,7 @@ uint64_t region_pack(const struct step *step, const struct tile *result, struct 
 	}
 	view->pitch = (uint32_t)row_pitch(lead + (width - step->expand_x) * pixel);
 	view->origin = lead + (uint64_t)step->expand_y * view->pitch;
-	return view->pitch * rows;
+	return view->pitch * rows + ROW_ALIGNMENT; /* resize_across reads the rest of a vector */
 }
 
 void region_lay_out(const struct step *step, const struct tile *tile, struct view views[PLACES])
