@@ -121,13 +121,18 @@ FORCE_INLINE float16 pixel_load(source_row p, uint width)
 #define PASTE(a, b, c) PASTE_AGAIN(a, b, c)
 #define CONVERT(type, suffix) PASTE(convert_, type, suffix)
 
-/* Rounds to nearest even and saturates where pixels are integers: 1.5 * 2^23 + n ends with the bits
- * of n. */
+/* Round sixteen samples, four or one to nearest even and saturate where pixels are integers: 1.5 * 2^23
+ * + n ends with the bits of n. */
 #ifdef PIXEL_MAX
-#define PIXEL_ROUND(v) \
-	CONVERT(PIXEL, 16)(as_int16(clamp(v, 0.0f, PIXEL_MAX) + 12582912.0f) & 0xffff)
+#define PIXEL_ROUND_OF(v, count) \
+	CONVERT(PIXEL, count)(PASTE(as_int, count, )(clamp(v, 0.0f, PIXEL_MAX) + 12582912.0f) & 0xffff)
+#define PIXEL_ROUND(v)   PIXEL_ROUND_OF(v, 16)
+#define PIXEL_ROUND_4(v) PIXEL_ROUND_OF(v, 4)
+#define PIXEL_ROUND_1(v) PIXEL_ROUND_OF(v, )
 #else
-#define PIXEL_ROUND(v) (v)
+#define PIXEL_ROUND(v)   (v)
+#define PIXEL_ROUND_4(v) (v)
+#define PIXEL_ROUND_1(v) (v)
 #endif
 
 /* Limits v to low and high; NaN stays NaN, while fmin() and fmax() would return a limit. */
@@ -256,15 +261,6 @@ FORCE_INLINE float16 band_values(float4 values, uint x, uint bands)
 
 	return select(low, high, band > 1);
 }
-
-/* Round and saturate one sample and four, as PIXEL_ROUND does. */
-#ifdef PIXEL_MAX
-#define PIXEL_ROUND_1(v) CONVERT(PIXEL, )(convert_int_rte(clamp(v, 0.0f, PIXEL_MAX)))
-#define PIXEL_ROUND_4(v) CONVERT(PIXEL, 4)(convert_int4_rte(clamp(v, 0.0f, PIXEL_MAX)))
-#else
-#define PIXEL_ROUND_1(v) (v)
-#define PIXEL_ROUND_4(v) (v)
-#endif
 
 /* Returns the alpha of each sample's pixel, in vectors that begin with a whole pixel. */
 FORCE_INLINE float16 alpha_spread(float16 v, uint bands)

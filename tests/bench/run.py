@@ -163,7 +163,8 @@ def prepare(name, case):
         place = environment_of(name)
         if not place.exists():
             subprocess.run([sys.executable, "-m", "venv", *case.venv, place], check=True)
-        subprocess.run([place / "bin/pip", "-q", "install", *case.wheels.split()], check=True)
+        subprocess.run([place / "bin/pip", "-q", "install", *case.wheels.split()], check=True,
+                       env={**os.environ, "PKG_CONFIG": "false"})  # with the wheels' libraries, not the system's
 
 
 def parser_of(name, case):
