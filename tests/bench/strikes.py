@@ -38,11 +38,14 @@ def files_and_filters():
     small, large = (written(pil(part), "jpeg") for part in (noise[:120, :160], noise))
     return [(small, [("gaussian", {"sigma": 1.5})]), (small, [("median", {}), ("sobel", {})]),
             (photograph, [("gaussian", {"sigma": 2}), ("sobel", {})]), (photograph, [("unsharp", {})]),
-            (photograph, [("bilateral", {"radius": 2})]), (large, [("emboss", {})])]
+            (photograph, [("bilateral", {"radius": 2})]), (large, [("emboss", {})]),
+            (large, [("resize", {"width": 500}), ("sharpen", {})]), (photograph, [("box", {}), ("resize", {"width": "40%"})])]
 
 
 def ask(client, image, filters, kind):
     options = {"priority": "batch"} if kind == "batch" else {}
+    if filters[0][0] == "resize":
+        options["draft"] = 1
     target = target_of(filters, variant="general", **options)
     answer = client.post(target, image, headers=PREFER if kind == "async" else {})
     if answer.status != 202:
