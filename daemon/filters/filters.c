@@ -38,6 +38,33 @@ enum filter filter_parse(const char *name)
 	return filter;
 }
 
+/* Names of filters in other tools, and ours. */
+static const char *const elsewhere[][2] = {
+    {"blur", "gaussian"},
+    {"gaussblur", "gaussian"},
+    {"smooth", "gaussian"},
+    {"boxblur", "box"},
+    {"mean", "box"},
+    {"edge", "sobel"},
+    {"edges", "canny"},
+    {"laplace", "laplacian"},
+    {"brightness", "linear"},
+    {"contrast", "linear"},
+    {"saturation", "colormatrix"},
+    {"hue", "colormatrix"},
+    {"modulate", "colormatrix"},
+    {"sepia", "colormatrix"},
+    {"negate", "invert"},
+    {"gray", "grayscale"},
+    {"thumbnail", "resize"},
+    {"scale", "resize"},
+    {"denoise", "median"},
+    {"despeckle", "median"},
+    {"normalize", "equalize"},
+    {"binarize", "threshold"},
+    {"mosaic", "pixelate"},
+};
+
 enum error filter_unknown(const char *name, struct problem *problem)
 {
 	enum filter nearest = FILTERS; /* none is near */
@@ -49,6 +76,9 @@ enum error filter_unknown(const char *name, struct problem *problem)
 		if (text_is_nearer(name, known_filters[f].name, &least))
 			nearest = f;
 	}
+	for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
+		if (text_is_nearer(name, elsewhere[i][0], &least))
+			nearest = filter_parse(elsewhere[i][1]);
 	if (!*name)
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "filter", name,
 		                             "a filter without a name; the filters are %s", list);

@@ -281,18 +281,18 @@ static bool write_rows(const struct geometry *g, const struct extent *source, do
 		if (one > 0)
 			round_weights(weight, from.count, one, whole);
 		for (uint32_t k = 0; k < from.count; k++) {
-			union word *at = &first[k].weight[entry - first[k].entry];
+			const uint32_t place = entry - first[k].entry;
 
-			if (entry - first[k].entry < RESIZE_RING_ACTIVE && one > 0)
-				at->whole = (uint16_t)whole[k];
-			else if (entry - first[k].entry < RESIZE_RING_ACTIVE)
-				at->real = (float)weight[k];
+			if (place < RESIZE_RING_ACTIVE && one > 0)
+				first[k].weight[place].whole = (uint16_t)whole[k];
+			else if (place < RESIZE_RING_ACTIVE)
+				first[k].weight[place].real = (float)weight[k];
 		}
 	}
 	/* Two rows that count for the same ones are done at once. */
-	for (struct ring_row *one_row = rows; made && one > 0 && one_row + 1 < row; one_row++)
-		for (int k = 0; k < RESIZE_RING_ACTIVE && one_row[1].entry == one_row->entry; k++)
-			one_row->weight[k].whole |= one_row[1].weight[k].whole << 16;
+	for (struct ring_row *at = rows; made && one > 0 && at + 1 < row; at++)
+		for (int k = 0; k < RESIZE_RING_ACTIVE && at[1].entry == at->entry; k++)
+			at->weight[k].whole |= at[1].weight[k].whole << 16;
 	free(weight);
 	free(whole);
 	return made;
