@@ -1,4 +1,4 @@
-/* resize.cl: a change of size, in two passes; daemon/filters/resize.h has the arithmetic.
+/* resize.cl: a change of size, in two passes; daemon/image/resampling.h has the arithmetic.
  *
  * resize_down: pixels to float; each row of the result is a sum of rows of the source.
  * resize_across: floats to pixels; each pixel is a sum of pixels of its row, rounded once.
