@@ -216,9 +216,9 @@ def leaks(told, _said):
 Section = collections.namedtuple("Section", "about command limit reader needs", defaults=((),))
 SECTIONS = {
     "code": Section("lines of the programs and their tests", (
-        "git", "ls-files", "-z", "daemon", "kernels", "client", "tests"), 20, sizes, ("git", ".git")),
+        "git", "ls-files", "-z", "daemon", "kernels", "client", "tests"), 120, sizes, ("git", ".git")),
     "exposure": Section("what the unit may do", (
-        "systemd-analyze", "security", "--offline=yes", BUILD / "convolved.service"), 20, exposure, ("systemd-analyze",)),
+        "systemd-analyze", "security", "--offline=yes", BUILD / "convolved.service"), 120, exposure, ("systemd-analyze",)),
     "peers": Section("JPEGs beside OpenCV in Python and libjpeg-turbo, by the processor", case(
         "peers", "--rows", "gaussian-jpeg-*", "--cores", "{cores}", "--rounds", "{rounds}", "--seconds", "{seconds}",
         "--connections", "{connections}", "--program", "{program}", "--wrk", "{wrk}", "--turbo", "{turbo}") + (
@@ -237,7 +237,7 @@ SECTIONS = {
                      files, (BUILD / "convolved",)) if (PLACE / "tiff.files").exists() else Section(
         "generated and damaged files", tests("tests/http/test_corpus.py::test_fixed_files"), 150, files, (
             BUILD / "convolved",)),
-    "cases": Section("tests by HTTP", tests("--collect-only", "tests/http"), 60, cases, (BUILD / "Makefile",)),
+    "cases": Section("tests by HTTP", tests("--collect-only", "tests/http"), 300, cases, (BUILD / "Makefile",)),
     "api": Section("requests by schemathesis, a generated client", case("api", "20"), 120, rows, (BUILD / "Makefile",)),
     "fuzz": Section("parsers of what comes from outside, by libFuzzer", ("./dev", "fuzz", "all", "2"), 300, fuzzed, (
         "clang", BUILD / "Makefile")),

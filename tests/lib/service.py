@@ -336,10 +336,12 @@ class Client:
             yield found
 
     def refuses(self):
-        """Tells whether nobody listens there."""
+        """Tells whether nobody listens there. A socket that closes meanwhile resets a connection; others may go on."""
         try:
             with self.socket():
                 return False
+        except ConnectionResetError:
+            return False
         except ConnectionRefusedError:
             return True
 
