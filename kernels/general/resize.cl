@@ -3,201 +3,239 @@
  * resize_down: pixels to float; each row of the result is a sum of rows of the source.
  * resize_across: floats to pixels; each pixel is a sum of pixels of its row, rounded once.
  *
+ * A work-item makes RESIZE_ROWS rows of a block at once: they have rows of the source, or weights, in
+ * common. Between the passes such rows lie woven, sample by sample: the first of each, the second of
+ * each, and so on. So all rows of a pixel are one vector across. Rows behind the region's last one
+ * are copies of it, and are not in the result.
+ *
  * `weights` has `words` words for each row (or column) of the result: the place in the image of the
  * first pixel that it is made from, their number, and their weights; those of the region's first one
  * are the `entry`-th. The source's offset is that of its first pixel, whose place in the image is
- * `place`. A work-item makes RESIZE_DOWN_ROWS or RESIZE_ACROSS_ROWS rows of a block: at once, since
- * they have rows of the source, or weights, in common. */
+ * `place`. */
 
 #ifndef RESIZE_DOWN_ROWS
 #define RESIZE_DOWN_ROWS 4
 #endif
 #ifndef RESIZE_ACROSS_ROWS
-#define RESIZE_ACROSS_ROWS 4
+#define RESIZE_ACROSS_ROWS RESIZE_DOWN_ROWS
+#endif
+#if RESIZE_DOWN_ROWS != RESIZE_ACROSS_ROWS || (RESIZE_DOWN_ROWS != 1 && RESIZE_DOWN_ROWS != 4)
+#error "both passes weave one row or four"
 #endif
 
 /* Vectors of columns, and pixels of a row, whose sums are made at once: more than a sum's additions
  * wait for one another. */
-enum { RESIZE_VECTORS = 4, RESIZE_PIXELS = RESIZE_ACROSS_ROWS > 1 ? 2 : 4 };
+enum { RESIZE_ROWS = RESIZE_DOWN_ROWS, RESIZE_VECTORS = 4, RESIZE_PIXELS = 4 };
 
-/* Makes a few vectors of so many rows; the first row's first source row begins at `in`. */
-FORCE_INLINE void resize_columns(const global uchar *in, uint pitch, const global float *weight, uint words,
-                                 global uchar *out, uint out_pitch, const int rows, const int vectors,
-                                 uint width)
+/* Stores the first `width` of 16 samples of each row, woven. */
+FORCE_INLINE void resize_weave(const float16 *v, const int apart, global float *out, uint width)
 {
-	float16 sum[RESIZE_DOWN_ROWS][RESIZE_VECTORS];
-	int first[RESIZE_DOWN_ROWS];
-	uint taps[RESIZE_DOWN_ROWS];
+#if RESIZE_DOWN_ROWS == 4
+#define RESIZE_PAIRS_LOW(a, b) \
+	as_double8(__builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23))
+#define RESIZE_PAIRS_HIGH(a, b) \
+	as_double8(__builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31))
+	const double8 low[2] = {RESIZE_PAIRS_LOW(v[0], v[apart]), RESIZE_PAIRS_LOW(v[2 * apart], v[3 * apart])};
+	const double8 high[2] = {RESIZE_PAIRS_HIGH(v[0], v[apart]), RESIZE_PAIRS_HIGH(v[2 * apart], v[3 * apart])};
+	const float16 woven[RESIZE_ROWS] = {
+	    as_float16(__builtin_shufflevector(low[0], low[1], 0, 8, 1, 9, 2, 10, 3, 11)),
+	    as_float16(__builtin_shufflevector(low[0], low[1], 4, 12, 5, 13, 6, 14, 7, 15)),
+	    as_float16(__builtin_shufflevector(high[0], high[1], 0, 8, 1, 9, 2, 10, 3, 11)),
+	    as_float16(__builtin_shufflevector(high[0], high[1], 4, 12, 5, 13, 6, 14, 7, 15))};
+#else
+	const float16 woven[RESIZE_ROWS] = {v[0]};
+#endif
+#pragma unroll
+	for (int i = 0; i < RESIZE_ROWS; i++) {
+		const int most = (int)width * RESIZE_ROWS - i * VECTOR;
+
+		if (most > 0)
+			float_store(woven[i], out + i * VECTOR, (uint)min(most, (int)VECTOR));
+	}
+}
+
+/* Makes a few vectors of all rows; weight: each row's list. */
+FORCE_INLINE void resize_columns(const global uchar *in, uint pitch, const global float *const *weight,
+                                 global float *out, const int vectors, uint width)
+{
+	float16 sum[RESIZE_ROWS][RESIZE_VECTORS];
+	int first[RESIZE_ROWS], end = 0;
+	uint taps[RESIZE_ROWS];
+	bool gaps = false;
 
 #pragma unroll
-	for (int k = 0; k < rows; k++) {
-		first[k] = as_int(weight[k * words]) - as_int(weight[0]);
-		taps[k] = as_uint(weight[k * words + 1]);
+	for (int k = 0; k < RESIZE_ROWS; k++) {
+		first[k] = as_int(weight[k][0]) - as_int(weight[0][0]);
+		taps[k] = as_uint(weight[k][1]);
+		gaps |= first[k] > end;
+		end = first[k] + (int)taps[k];
 #pragma unroll
 		for (int n = 0; n < vectors; n++)
 			sum[k][n] = 0.0f;
 	}
-	for (int i = 0; i < first[rows - 1] + (int)taps[rows - 1]; i++, in += pitch) {
+	for (int i = 0; i < end; i++, in += pitch) {
 		float16 v[RESIZE_VECTORS];
 
 #pragma unroll
 		for (int n = 0; n < vectors; n++)
 			v[n] = pixel_load((source_row)in + n * VECTOR, width);
 #pragma unroll
-		for (int k = 0; k < rows; k++) {
+		for (int k = 0; k < RESIZE_ROWS; k++) {
 			const uint t = (uint)(i - first[k]);
 
 			if (t < taps[k])
 #pragma unroll
 				for (int n = 0; n < vectors; n++)
-					sum[k][n] =
-					    fma(v[n], (float16)(weight[k * words + 2 + t]), sum[k][n]);
+					sum[k][n] = fma(v[n], (float16)(weight[k][2 + t]), sum[k][n]);
 		}
+#pragma unroll
+		for (int k = 1; gaps && k < RESIZE_ROWS; k++)
+			if (i + 1 == first[k - 1] + (int)taps[k - 1] && first[k] > i) {
+				in += (ulong)(first[k] - i - 1) * pitch;
+				i = first[k] - 1;
+			}
 	}
 #pragma unroll
-	for (int k = 0; k < rows; k++)
-#pragma unroll
-		for (int n = 0; n < vectors; n++)
-			float_store(sum[k][n], (global float *)(out + (ulong)k * out_pitch) + n * VECTOR,
-			            width);
+	for (int n = 0; n < vectors; n++)
+		resize_weave(&sum[0][n], RESIZE_VECTORS, out + n * VECTOR * RESIZE_ROWS, width);
 }
 
 kernel void resize_down(REGION_ARGUMENTS, global const float *weights, uint words, uint entry, int place)
 {
 	const uint2 span = block_span(samples, blocks, min((uint)get_global_id(0), blocks - 1));
 	const uint width = min(samples, (uint)VECTOR), many = RESIZE_VECTORS * VECTOR;
-	uint y = get_global_id(1) * RESIZE_DOWN_ROWS, end = min(rows, y + RESIZE_DOWN_ROWS);
+	const uint y = get_global_id(1) * RESIZE_ROWS;
+	const global float *weight[RESIZE_ROWS];
 
-	if (get_global_id(0) >= blocks)
+	if (get_global_id(0) >= blocks || y >= rows)
 		return;
-	while (y < end) {
-		const global float *weight = weights + (ulong)(entry + y) * words;
-		const global uchar *in = src + src_offset + (ulong)(as_int(weight[0]) - place) * src_pitch;
-		global uchar *out = dst + dst_offset + (ulong)y * dst_pitch;
-		const bool all = RESIZE_DOWN_ROWS > 1 && end - y == RESIZE_DOWN_ROWS &&
-		                 as_int(weight[words]) - as_int(weight[0]) < as_int(weight[1]);
-		uint x = span.x;
-
-#define RESIZE_COLUMNS(at, rows, vectors, width)                                                             \
-	resize_columns(in + (ulong)(at) * sizeof(PIXEL), src_pitch, weight, words,                           \
-	               out + (at) * sizeof(float), dst_pitch, rows, vectors, width)
-		if (all)
-			for (; x + many <= span.y; x += many)
-				RESIZE_COLUMNS(x, RESIZE_DOWN_ROWS, RESIZE_VECTORS, VECTOR);
-		else
-			for (; x + many <= span.y; x += many)
-				RESIZE_COLUMNS(x, 1, RESIZE_VECTORS, VECTOR);
-		for (; x < span.y; x += VECTOR)
-			if (all)
-				RESIZE_COLUMNS(min(x, span.y - width), RESIZE_DOWN_ROWS, 1, width);
-			else
-				RESIZE_COLUMNS(min(x, span.y - width), 1, 1, width);
-		y += all ? RESIZE_DOWN_ROWS : 1;
-	}
-}
-
-/* A pixel of so many floats, and what follows it, or 0. */
-FORCE_INLINE float4 resize_load(const global float *p, const uint bands)
-{
-	if (bands > 2)
-		return vload4(0, p);
-	if (bands == 2)
-		return (float4)(vload2(0, p), 0.0f, 0.0f);
-	return (float4)(p[0], 0.0f, 0.0f, 0.0f);
-}
-
-/* Makes `count` pixels, at most RESIZE_PIXELS, of so many rows. in: the pixel whose place is
- * `place`. */
-FORCE_INLINE void resize_pixels(const global uchar *in, uint pitch, const global float *weight, uint words,
-                                int place, global uchar *out, uint out_pitch, const uint bands,
-                                const int rows, const int count)
-{
-	const global uchar *p[RESIZE_PIXELS];
-	uint taps[RESIZE_PIXELS], least = UINT_MAX;
-	float4 sum[RESIZE_ACROSS_ROWS][RESIZE_PIXELS];
-
-#define RESIZE_ADD(r, k, i)                                                                                  \
-	sum[r][k] = fma(resize_load((const global float *)(p[k] + (ulong)(r) * pitch) + (i) * bands, bands), \
-	                (float4)(weight[(k) * words + 2 + (i)]), sum[r][k])
 #pragma unroll
-	for (int k = 0; k < count; k++) {
-		p[k] = in + (long)(as_int(weight[k * words]) - place) * bands * (long)sizeof(float);
-		taps[k] = as_uint(weight[k * words + 1]);
-		least = min(least, taps[k]);
-#pragma unroll
-		for (int r = 0; r < rows; r++)
-			sum[r][k] = 0.0f;
-	}
-	for (uint i = 0; i < least; i++)
-#pragma unroll
-		for (int k = 0; k < count; k++)
-#pragma unroll
-			for (int r = 0; r < rows; r++)
-				RESIZE_ADD(r, k, i);
-#pragma unroll
-	for (int k = 0; k < count; k++)
-#pragma unroll
-		for (int r = 0; r < rows; r++) {
-			target_row to = (target_row)(out + (ulong)r * out_pitch) + k * bands;
+	for (uint k = 0; k < RESIZE_ROWS; k++)
+		weight[k] = weights + (ulong)(entry + min(y + k, rows - 1)) * words;
 
-			for (uint i = least; i < taps[k]; i++)
-				RESIZE_ADD(r, k, i);
-
-			const PASTE(PIXEL, 4, ) pixel = PIXEL_ROUND_4(sum[r][k]);
-
-			to[0] = pixel.s0;
-			if (bands > 1)
-				to[1] = pixel.s1;
-			if (bands > 2)
-				to[2] = pixel.s2;
-			if (bands > 3)
-				to[3] = pixel.s3;
-		}
-}
-
-/* Makes the pixels [span.x, span.y) of so many rows. */
-FORCE_INLINE void resize_row(const global uchar *in, uint pitch, const global float *weights, uint words,
-                             int place, global uchar *out, uint out_pitch, const uint bands, const int rows,
-                             uint2 span)
-{
+	const global uchar *in = src + src_offset + (ulong)(as_int(weight[0][0]) - place) * src_pitch;
+	global float *out = (global float *)(dst + dst_offset + (ulong)y * dst_pitch);
 	uint x = span.x;
 
-#define RESIZE_AT(count)                                                                                     \
-	resize_pixels(in, pitch, weights + (ulong)x * words, words, place,                                   \
-	              out + x * bands * sizeof(PIXEL), out_pitch, bands, rows, count)
-	for (; x + RESIZE_PIXELS <= span.y; x += RESIZE_PIXELS)
-		RESIZE_AT(RESIZE_PIXELS);
-	for (; x < span.y; x++)
-		RESIZE_AT(1);
+#define RESIZE_COLUMNS(at, vectors, width)                                                                 \
+	resize_columns(in + (ulong)(at) * sizeof(PIXEL), src_pitch, weight, out + (at) * RESIZE_ROWS,      \
+	               vectors, width)
+	for (; x + many <= span.y; x += many)
+		RESIZE_COLUMNS(x, RESIZE_VECTORS, VECTOR);
+	for (; x < span.y; x += VECTOR)
+		RESIZE_COLUMNS(min(x, span.y - width), 1, width);
 }
+
+/* Stores the bands of a pixel. */
+FORCE_INLINE void resize_store(PASTE(PIXEL, 4, ) v, target_row p, const uint bands)
+{
+	p[0] = v.s0;
+	if (bands > 1)
+		p[1] = v.s1;
+	if (bands > 2)
+		p[2] = v.s2;
+	if (bands > 3)
+		p[3] = v.s3;
+}
+
+/* Store a pixel of the first `many` rows: of three or four bands, or of fewer, of which a vector has all
+ * rows; and of one row. */
+#define RESIZE_TARGET(r) ((target_row)(out + (ulong)(r) * pitch))
+FORCE_INLINE void resize_store_16(PASTE(PIXEL, 16, ) v, global uchar *out, uint pitch, const uint bands,
+                                  uint many)
+{
+	v = v.s048c159d26ae37bf;
+	resize_store(v.s0123, RESIZE_TARGET(0), bands);
+	if (many > 1)
+		resize_store(v.s4567, RESIZE_TARGET(1), bands);
+	if (many > 2)
+		resize_store(v.s89ab, RESIZE_TARGET(2), bands);
+	if (many > 3)
+		resize_store(v.scdef, RESIZE_TARGET(3), bands);
+}
+
+FORCE_INLINE void resize_store_4(PASTE(PIXEL, 4, ) v, global uchar *out, uint pitch, const uint bands,
+                                 uint many)
+{
+	resize_store(v, RESIZE_TARGET(0), RESIZE_ROWS == 1 ? bands : 1);
+	if (many > 1)
+		*RESIZE_TARGET(1) = v.s1;
+	if (many > 2)
+		*RESIZE_TARGET(2) = v.s2;
+	if (many > 3)
+		*RESIZE_TARGET(3) = v.s3;
+}
+
+/* Makes `count` pixels, at most RESIZE_PIXELS, of all rows, in vectors of `size` floats, and stores
+ * the first `many` rows; the place of the pixel at `in` is `place`. */
+#define RESIZE_PIXELS_OF(size, round)                                                                      \
+	FORCE_INLINE void resize_pixels_##size(const global float *in, const global float *weight,         \
+	                                       uint words, int place, global uchar *out, uint pitch,       \
+	                                       const uint bands, uint many, const int count)               \
+	{                                                                                                  \
+		const global float *p[RESIZE_PIXELS], *w[RESIZE_PIXELS];                                   \
+		ulong taps[RESIZE_PIXELS], least = UINT_MAX;                                               \
+		float##size sum[RESIZE_PIXELS];                                                            \
+                                                                                                           \
+		RESIZE_EACH(k, count) {                                                                    \
+			w[k] = weight + (ulong)k * words;                                                  \
+			p[k] = in + (long)(as_int(w[k][0]) - place) * (bands * RESIZE_ROWS);               \
+			taps[k] = as_uint(w[k][1]);                                                        \
+			least = min(least, taps[k]);                                                       \
+			sum[k] = 0.0f;                                                                     \
+		}                                                                                          \
+		for (ulong i = 0; i < least; i++)                                                          \
+			RESIZE_EACH(k, count)                                                              \
+				RESIZE_ADD(size, k, i);                                                    \
+		RESIZE_EACH(k, count) {                                                                    \
+			for (ulong i = least; i < taps[k]; i++)                                            \
+				RESIZE_ADD(size, k, i);                                                    \
+			resize_store_##size(round(sum[k]), out + k * bands * sizeof(PIXEL), pitch, bands,  \
+			                    many);                                                         \
+		}                                                                                          \
+	}
+#define RESIZE_EACH(i, count) _Pragma("unroll") for (int i = 0; i < (count); i++)
+#define RESIZE_ADD(size, k, i)                                                                             \
+	sum[k] = fma(vload##size(0, p[k] + (i) * (bands * RESIZE_ROWS)), (float##size)(w[k][2 + (i)]), sum[k])
+
+RESIZE_PIXELS_OF(4, PIXEL_ROUND_4)
+RESIZE_PIXELS_OF(16, PIXEL_ROUND)
 
 kernel void resize_across(REGION_ARGUMENTS, global const float *weights, uint words, uint entry, int place)
 {
-	uint y = get_global_id(1) * RESIZE_ACROSS_ROWS, end = min(rows, y + RESIZE_ACROSS_ROWS);
-	const global float *weight = weights + (ulong)entry * words;
+	const uint y = get_global_id(1) * RESIZE_ROWS;
 
-	if (get_global_id(0) >= blocks)
+	if (get_global_id(0) >= blocks || y >= rows)
 		return;
 
 	const uint2 span = points_span(samples, bands, blocks);
+	const uint many = min(rows - y, (uint)RESIZE_ROWS);
+	const global float *in = (const global float *)(src + src_offset + (ulong)y * src_pitch);
+	uint x = span.x;
 
-#define RESIZE_ROW(bands, rows)                                                                              \
-	resize_row(src + src_offset + (ulong)y * src_pitch, src_pitch, weight, words, place,                 \
-	           dst + dst_offset + (ulong)y * dst_pitch, dst_pitch, bands, rows, span)
-#define RESIZE_ROWS(rows)                                                                                    \
-	if (bands == 3)                                                                                      \
-		RESIZE_ROW(3, rows);                                                                         \
-	else if (bands == 4)                                                                                 \
-		RESIZE_ROW(4, rows);                                                                         \
-	else if (bands == 1)                                                                                 \
-		RESIZE_ROW(1, rows);                                                                         \
-	else                                                                                                 \
-		RESIZE_ROW(2, rows)
-	if (end - y == RESIZE_ACROSS_ROWS) {
-		RESIZE_ROWS(RESIZE_ACROSS_ROWS);
+#define RESIZE_AT(size, bands, many, count)                                                                \
+	resize_pixels_##size(in, weights + (ulong)(entry + x) * words, words, place,                       \
+	                     dst + dst_offset + (ulong)y * dst_pitch + x * bands * sizeof(PIXEL),          \
+	                     dst_pitch, bands, many, count)
+#define RESIZE_ROW(bands)                                                                                  \
+	for (uint count; x < span.y; x += count) {                                                         \
+		count = many == RESIZE_ROWS && x + RESIZE_PIXELS <= span.y ? RESIZE_PIXELS : 1;            \
+		if (bands * RESIZE_ROWS > 4 && count > 1)                                                  \
+			RESIZE_AT(16, bands, RESIZE_ROWS, RESIZE_PIXELS);                                  \
+		else if (bands * RESIZE_ROWS > 4)                                                          \
+			RESIZE_AT(16, bands, many, 1);                                                     \
+		else if (count > 1)                                                                        \
+			RESIZE_AT(4, bands, RESIZE_ROWS, RESIZE_PIXELS);                                   \
+		else                                                                                       \
+			RESIZE_AT(4, bands, many, 1);                                                      \
+	}
+	if (bands == 3) {
+		RESIZE_ROW(3)
+	} else if (bands == 4) {
+		RESIZE_ROW(4)
+	} else if (bands == 1) {
+		RESIZE_ROW(1)
 	} else {
-		for (; y < end; y++) {
-			RESIZE_ROWS(1);
-		}
+		RESIZE_ROW(2)
 	}
 }

@@ -316,7 +316,7 @@ def test_jobs_outlive_their_preset(cache, tmp_path):
     file, state = tmp_path / "convolved.conf", tmp_path / "service"
     options = ("--config", str(file), "--durable", "yes")
     file.write_text(text({"slow": "bilateral=radius=16,bilateral=radius=16,invert&format=png&variant=general"}))
-    large = imagefiles.write_png(random_pixels(2, 1200, 1200, 3, "u8"))
+    large = imagefiles.write_png(random_pixels(2, 500, 500, 3, "u8"))
     with Service(state, cache, *options, environment=ONE_DEVICE) as service:
         jobs = [begin(service, "/v1/presets/slow?priority=batch&format=png", body) for body in (large, PNG)]
         service.kill()

@@ -15,7 +15,7 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import ndimage, signal
+from scipy import ndimage, signal, sparse
 
 TYPES = {"u8": np.uint8, "u16": np.uint16, "f32": np.float32}
 FULL_SCALE = {"u8": 255.0, "u16": 65535.0, "f32": 1.0}
@@ -305,12 +305,16 @@ class Resize(Operation):
         stretch = max(step, 1)
         radius = int(np.ceil(reach * stretch)) + 1
         centres = (first + (np.arange(made) + 0.5) * step)[:, None]
-        samples = np.arange(-radius, side + radius)[None]
+        samples = np.floor(centres).astype(int) + np.arange(-radius, radius + 1)
         if values:
             weights = values((samples + 0.5 - centres) / stretch).astype(np.float64)
         else:
             weights = (samples == np.floor(centres + 1e-7)).astype(np.float64)
-        self.matrices.append(weights / weights.sum(1, keepdims=True))
+        weights[(samples < -radius) | (samples >= side + radius)] = 0
+        rows, taps = np.nonzero(weights)
+        weights /= weights.sum(1, keepdims=True)
+        self.matrices.append(sparse.csr_matrix((weights[rows, taps], (rows, samples[rows, taps] + radius)),
+                                               (made, side + 2 * radius)))
         self.radii.append(radius)
 
     def correlate(self, padded):

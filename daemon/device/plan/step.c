@@ -3,6 +3,7 @@
 #include "device/plan/step.h"
 
 #include <math.h>
+#include <sys/param.h>
 
 #include "device/plan/weights.h"
 
@@ -229,7 +230,10 @@ uint64_t region_pack(const struct step *step, const struct tile *result, struct 
 	}
 	view->pitch = (uint32_t)row_pitch(lead + (width - step->expand_x) * pixel);
 	view->origin = lead + (uint64_t)step->expand_y * view->pitch;
-	return view->pitch * rows + ROW_ALIGNMENT; /* resize_across reads the rest of a vector */
+	/* Woven rows are whole groups; resize_across reads the rest of a vector. */
+	return view->pitch *
+	           (step->kernel == KERNEL_RESIZE_DOWN ? roundup(rows, step->shape.y) : rows) +
+	       ROW_ALIGNMENT;
 }
 
 void region_lay_out(const struct step *step, const struct tile *tile, struct view views[PLACES])
