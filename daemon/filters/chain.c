@@ -289,15 +289,13 @@ enum error chain_set_border_value(struct chain *chain, const char *text, struct 
 enum error chain_set_regions(struct chain *chain, const char *text, struct problem *problem)
 {
 	const uint32_t used = chain->coefficients_used;
-	uint32_t count = 0;
-	enum error e =
-	    regions_parse(text, &chain->coefficient[used], CHAIN_GIVEN_MAX - used, &count, problem);
+	enum error e = regions_parse(text, &chain->coefficient[used], CHAIN_GIVEN_MAX - used,
+	                             &chain->regions, problem);
 
 	if (e)
 		return e;
-	chain->regions.count = count;
 	chain->regions.first = used;
-	chain->coefficients_used += count * REGION_NUMBERS;
+	chain->coefficients_used += (uint32_t)regions_numbers(&chain->regions);
 	return ERR_OK;
 }
 
@@ -496,13 +494,12 @@ uint32_t chain_pages(const struct chain *chain)
 bool chain_valid(const struct chain *chain)
 {
 	const enum kernel kernel = chain_kernel(chain);
-	const uint64_t shapes = (uint64_t)chain->regions.count * REGION_NUMBERS;
 	uint32_t pages;
 
 	if (chain->count < 1 || chain->count > CHAIN_FILTERS_MAX || chain->border >= BORDERS ||
 	    chain->border_values > BANDS_MAX || chain->variant > VARIANT_GENERAL ||
 	    (kernel < KERNELS && !kernel_row(kernel)->operations) ||
-	    !has_coefficients(chain, chain->regions.first, shapes) ||
+	    !has_coefficients(chain, chain->regions.first, regions_numbers(&chain->regions)) ||
 	    !regions_valid(&chain->regions, chain_shapes(chain)))
 		return false;
 	pages = chain_pages(chain);

@@ -19,7 +19,7 @@ enum {
 	CHAIN_FILTERS_MAX = 8,
 	CHAIN_GATHERING_MAX = 2, /* filters that must know the whole image */
 	/* Those of a request, and with what is gathered. */
-	CHAIN_GIVEN_MAX = 4 * MATRIX_SIDE_MAX * MATRIX_SIDE_MAX + REGIONS_MAX * REGION_NUMBERS,
+	CHAIN_GIVEN_MAX = 4 * MATRIX_SIDE_MAX * MATRIX_SIDE_MAX + REGIONS_NUMBERS_MAX,
 	CHAIN_COEFFICIENTS_MAX = CHAIN_GIVEN_MAX + CHAIN_GATHERING_MAX * GATHER_NUMBERS_MAX,
 	/* Canny blurs, may make a luma before, and looks for edges. */
 	CHAIN_CANNY_FILTERS = 3

@@ -5,10 +5,12 @@
  * all shapes counts. Membership of a pixel in a shape is computed in integers, the same everywhere.
  * A mixed pixel's colours count by their alphas, unless those are 0 or less.
  *
- * shapes: kind (0 rectangle, 1 ellipse), x, y, width, height of each. A work-item makes one row of
- * a block; it looks for the shapes near that row, and copies the pixels beside them. */
+ * shapes: kind, x, y, width, height, first corner, count of corners of each; behind them x and y of
+ * all corners. A work-item makes one row of a block; it looks for the shapes near that row, and
+ * copies the pixels beside them. */
 
-enum { BLEND_NUMBERS = 5, BLEND_SHAPES = 256 };
+enum { BLEND_NUMBERS = 7, BLEND_SHAPES = 256 };
+enum { BLEND_RECTANGLE, BLEND_ELLIPSE, BLEND_POLYGON, BLEND_NONZERO };
 
 /* The shapes near a row of a block, and the pixels [first, end) that they reach. */
 struct blend_near {
@@ -57,20 +59,82 @@ FORCE_INLINE float blend_ellipse(constant int *s, int x, int y)
 	return over <= 0 ? 0.0f : 0.5f + d * excess / (r * (r + 1.0f));
 }
 
-FORCE_INLINE float blend_weight(const struct blend_near *near, constant int *shapes, int feather, int x,
-                                int y)
+/* Returns a corner as seen from the pixel's centre, twice as large, to be whole. So it is odd, and
+ * never as high as the centre. */
+FORCE_INLINE int2 blend_corner(constant int *corner, uint i, int x, int y)
+{
+	return 2 * (vload2(i, corner) - (int2)(x, y)) - 1;
+}
+
+FORCE_INLINE long blend_cross(int2 a, int2 b)
+{
+	return (long)a.x * b.y - (long)a.y * b.x;
+}
+
+FORCE_INLINE long blend_dot(int2 a, int2 b)
+{
+	return (long)a.x * b.x + (long)a.y * b.y;
+}
+
+/* Returns how far a pixel is outside a polygon: the distance of its centre from the nearest edge,
+ * and half a pixel, as for a rectangle; feather + 1 if that is farther. A centre on an edge is
+ * right of it. */
+FORCE_INLINE float blend_polygon(constant int *s, constant int *corner, int feather, int x, int y)
+{
+	const uint corners = (uint)s[6];
+	const float reach = convert_float(2 * feather + 1);
+	float nearest = reach * reach;
+	int2 a = blend_corner(corner, corners - 1, x, y), b;
+	int turns = 0;
+
+	for (uint i = 0; i < corners; i++, a = b) {
+		b = blend_corner(corner, i, x, y);
+		if ((a.y < 0) != (b.y < 0))
+			turns += a.y < 0 ? blend_cross(a, b) <= 0 : -(blend_cross(a, b) >= 0);
+	}
+	if (s[0] == BLEND_POLYGON ? turns & 1 : turns)
+		return 0.0f;
+	for (uint i = 0; i < corners && feather; i++, a = b) {
+		b = blend_corner(corner, i, x, y);
+
+		const float2 beside = convert_float2(max(max(min(a, b), -max(a, b)), 0));
+		const long length = blend_dot(b - a, b - a), along = blend_dot(a, a - b);
+
+		if (beside.x * beside.x + beside.y * beside.y >= nearest)
+			continue;
+		if (along <= 0) {
+			nearest = fmin(nearest, convert_float(blend_dot(a, a)));
+		} else if (along < length) {
+			const float across = convert_float(blend_cross(a, b));
+
+			nearest = fmin(nearest, across * across / convert_float(length));
+		}
+	}
+	return 0.5f + sqrt(nearest) * 0.5f;
+}
+
+FORCE_INLINE float blend_distance(constant int *s, constant int *corners, int feather, int x, int y)
+{
+	const int dx = blend_outside(x, s[1], s[3]), dy = blend_outside(y, s[2], s[4]);
+
+	return s[0] == BLEND_RECTANGLE ? sqrt(convert_float(dx) * dx + convert_float(dy) * dy)
+	       : s[0] == BLEND_ELLIPSE ? blend_ellipse(s, x, y)
+	                               : blend_polygon(s, corners + 2 * s[5], feather, x, y);
+}
+
+/* corners: those of all polygons. */
+FORCE_INLINE float blend_weight(const struct blend_near *near, constant int *shapes,
+                                constant int *corners, int feather, int x, int y)
 {
 	float most = 0.0f;
 
-	for (uint i = 0; i < near->count; i++) {
+	for (uint i = 0; i < near->count && most < 1.0f; i++) {
 		constant int *s = shapes + near->number[i] * BLEND_NUMBERS;
-		const int dx = blend_outside(x, s[1], s[3]), dy = blend_outside(y, s[2], s[4]);
 		float distance;
 
-		if (dx > feather || dy > feather)
+		if (blend_outside(x, s[1], s[3]) > feather)
 			continue;
-		distance = s[0] ? blend_ellipse(s, x, y)
-		                : sqrt(convert_float(dx) * dx + convert_float(dy) * dy);
+		distance = blend_distance(s, corners, feather, x, y);
 		if (distance <= 0.0f)
 			most = 1.0f;
 		else if (feather)
@@ -123,6 +187,7 @@ kernel void blend(REGION_ARGUMENTS, PLACE_ARGUMENTS, global const uchar *origina
 	const source_row before = (source_row)(original + original_offset + row * original_pitch);
 	const target_row out = (target_row)(dst + dst_offset + row * dst_pitch);
 	const source_row inside = invert ? before : result, outside = invert ? result : before;
+	constant int *corners = shapes + count * BLEND_NUMBERS;
 	struct blend_near near;
 
 	if (get_global_id(0) >= blocks)
@@ -132,7 +197,7 @@ kernel void blend(REGION_ARGUMENTS, PLACE_ARGUMENTS, global const uchar *origina
 		near.first = near.end = x0 + first;
 	blend_copy(outside, out, (uint)first * bands, (uint)(near.first - x0) * bands);
 	for (int x = near.first; x < near.end; x++) {
-		const float weight = blend_weight(&near, shapes, (int)feather, x, y);
+		const float weight = blend_weight(&near, shapes, corners, (int)feather, x, y);
 		const ulong at = (ulong)(x - x0) * bands;
 
 		if (weight > 0.0f && weight < 1.0f)

@@ -172,10 +172,10 @@ def test_what_is_refused_before_it_is_sent(ask, server, image, kind, said):
 def test_files(ask, service, tmp_path):
     """Paths, open files or bytes, with options of every kind: the bytes are the service's."""
     right = service.post(target_of([("gaussian", {"sigma": "1%"})], format="png", strip=1,
-                                   regions="1,2,30,40;ellipse:60,70,30,20", **GENERAL),
+                                   regions="1,2,30,40;ellipse:60,70,30,20;polygon:99,9 150,20 120,80", **GENERAL),
                          PHOTOGRAPH.read_bytes())
     options = {"format": "png", "strip": True,
-               "regions": [(1, 2, 30, 40), "ellipse:60,70,30,20"], **GENERAL}
+               "regions": [(1, 2, 30, 40), "ellipse:60,70,30,20", "polygon:99,9 150,20 120,80"], **GENERAL}
     content = PHOTOGRAPH.read_bytes()
     for image in (str, pathlib.Path, lambda path: path.open("rb"), lambda _: io.BytesIO(content),
                   lambda _: content, lambda _: bytearray(content), lambda _: memoryview(content)):

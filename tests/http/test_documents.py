@@ -1,6 +1,7 @@
 """The examples of docs/api.md and docs/operations.md."""
 import hashlib
 import re
+import subprocess
 
 import numpy as np
 
@@ -34,6 +35,21 @@ def test_every_default_is_documented(service):
                 assert float(rows[parameter["name"]]) == float(parameter["default"]), (one["name"], parameter)
                 told += 1
     assert told > 30
+
+
+def test_detected_faces_are_hidden(service, tmp_path):
+    """By the commands of docs/api.md."""
+    faces, commands = re.search(r"^\$ cat faces\n(.*?)^(\$ ellipses.*?)^```", API, re.M | re.S).groups()
+    pixels = random_pixels(2, 800, 300, 3, "u8")
+    (tmp_path / "faces").write_text(faces)
+    (tmp_path / "in.jpg").write_bytes(write_png(pixels))
+    script = re.sub(r"^\$ ", "", commands, flags=re.M).replace("http://localhost:8700", service.url)
+    subprocess.run(["sh", "-ec", script], cwd=tmp_path, check=True, timeout=60, capture_output=True)
+    changed = (read_png((tmp_path / "out.jpg").read_bytes()) != pixels).any(axis=2)
+    assert changed[175, 355] and changed[128, 742] and changed.mean() < 0.12
+    (tmp_path / "faces").write_text("")
+    subprocess.run(["sh", "-ec", script], cwd=tmp_path, check=True, timeout=60, capture_output=True)
+    assert b"regions: expected" in (tmp_path / "out.jpg").read_bytes()
 
 
 def test_the_token_file_is_valid(tmp_path):

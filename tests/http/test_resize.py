@@ -163,7 +163,7 @@ def test_parts(service):
 def test_regions(service):
     """They are of the image, and bound the filters before."""
     pixels = random_pixels(6, 200, 150, 4, "u8", True)
-    regions = "20,30,50,40;ellipse:100,60,80,70"
+    regions = "20,30,50,40;ellipse:100,60,80,70;polygon:80,9 150,20 90,50"
     before = [("pixelate", {"size": 9})]
     after = [HALF, ("sharpen", {})]
     hidden = service.filter(pixels, before, regions=regions, feather=6, alpha=1, variant="general").pixels

@@ -337,7 +337,8 @@ static void test_forms(void)
 	     2},
 	    {"resize=width=200:enlarge=1", BORDER_WRAP, {93, 61, JPEGS_GRAY, .quality = 90}, 1},
 	    {"gaussian=size=5,sobel", BORDER_REFLECT101, {93, 61, JPEGS_420, .quality = 90}, STACK},
-	    {"pixelate=size=7,box=size=3&regions=10,5,40,30;ellipse:50,20,33,28",
+	    {"pixelate=size=7,box=size=3&regions=10,5,40,30;ellipse:50,20,33,28;polygon:60,0 90,9 "
+	     "70,50",
 	     BORDER_REFLECT101,
 	     {93, 61, JPEGS_420, .quality = 90},
 	     STACK},

@@ -101,12 +101,34 @@ TEST(test_regions_invalid)
 	                                  "1,2,3,4\n",
 	                                  "1,2,3,4;;1,2",
 	                                  "1,2,3,4ellipse:1,2,3,4",
+	                                  "polygon:",
+	                                  "polygon:1,2 3,4",
+	                                  "polygon:1,2 3,4 5",
+	                                  "polygon:1,2,3,4,7,9",
+	                                  "polygon:1,2  3,4 7,9",
+	                                  "polygon: 1,2 3,4 7,9",
+	                                  "polygon:1,2 3,4 7,9 ",
+	                                  "polygon:1 2 3,4 7,9",
+	                                  "polygon:1,2 3,4 7,9,",
+	                                  "polygon:1,2 3,4 1.5,9",
+	                                  "polygon:1,2 3,4 +7,9",
+	                                  "polygon:1,2 3,4 -,9",
+	                                  "polygon:1,2 3,4 1000001,9",
+	                                  "polygon:1,2 3,4 7,-9999999999999999999999",
+	                                  "polygon:1,1 2,2 9,9 5,5",
+	                                  "polygon:1,1 1,1 1,1",
+	                                  "polygon:1,2 3,4 7,9;",
+	                                  "polygons:1,2 3,4 7,9",
+	                                  "polygon-nonzero:1,2,30,40",
+	                                  "1,2 3,4 7,9",
+	                                  "ellipse:1,2 3,4 7,9",
 	                                  "99999999,1,1,1",
 	                                  "999999999999,1,1,1"};
 	struct chain *chain = chain_of("box");
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-		assert_int_equal(chain_set_regions(chain, bad[i], &problem), ERR_BAD_PARAMETER);
+		if (chain_set_regions(chain, bad[i], &problem) != ERR_BAD_PARAMETER)
+			fail_msg("%s is taken", bad[i]);
 	free(chain);
 }
 
@@ -124,6 +146,29 @@ TEST(test_regions_touch)
 	assert_true(regions_touch(&chain->regions, shapes, &touched));
 	chain->regions.invert = 1;
 	assert_true(regions_touch(&chain->regions, shapes, &far));
+	assert_int_equal(
+	    chain_set_regions(chain, "polygon:6,20 30,8 6,9;ellipse:16,-7,5,9", &problem), ERR_OK);
+	shapes = chain_shapes(chain);
+	chain->regions.invert = 0;
+	assert_false(regions_touch(&chain->regions, shapes, &beside));
+	assert_true(regions_touch(&chain->regions, shapes, &touched));
+	free(chain);
+}
+
+/* A ROI moves all corners; the shapes between polygons keep theirs. */
+TEST(test_regions_move)
+{
+	struct chain *chain = chain_of("box"), *moved = chain_of("box");
+	const char *text = "polygon:1,2 30,-4 5,60;7,8,9,10;polygon-nonzero:-5,5 5,-5 6,6 7,8",
+	           *there = "polygon:-2,7 27,1 2,65;4,13,9,10;polygon-nonzero:-8,10 2,0 3,11 4,13";
+
+	assert_int_equal(chain_set_regions(chain, text, &problem), ERR_OK);
+	assert_int_equal(chain_set_regions(moved, there, &problem), ERR_OK);
+	regions_move(&chain->regions, &chain->coefficient[chain->regions.first], -3, 5);
+	assert_true(chain_valid(chain));
+	assert_int_equal(chain_size(chain), chain_size(moved));
+	assert_memory_equal(chain, moved, chain_size(chain));
+	free(moved);
 	free(chain);
 }
 
@@ -242,12 +287,39 @@ TEST(test_chain_hostile)
 	BAD(regions.first, CHAIN_COEFFICIENTS_MAX - REGION_NUMBERS + 1, 1);
 	BAD(regions.invert, 2, 1);
 	BAD(regions.feather, REGIONS_FEATHER_MAX + 1, 0);
+	BAD(regions.corners, 1, 0);
 	for (int i = 0; i < REGION_NUMBERS; i++) {
-		BAD(coefficient[1 + i], NAN, 1);
-		BAD(coefficient[1 + i], 1e9, 1);
-		BAD(coefficient[1 + i], 0.5, 1);
+		const double good = chain->coefficient[1 + i];
+
+		BAD(coefficient[1 + i], NAN, good);
+		BAD(coefficient[1 + i], 1e9, good);
+		BAD(coefficient[1 + i], 0.5, good);
 	}
 	BAD(coefficient[1 + REGION_HEIGHT], 0, 4);
+	free(chain);
+	chain = chain_of("box");
+	assert_int_equal(
+	    chain_set_regions(chain, "9,9,9,9;polygon:1,2 30,4 5,60;polygon:5,5 6,9 7,5", &problem),
+	    ERR_OK);
+	assert_true(chain_valid(chain));
+	BAD(coefficient[REGION_NUMBERS + REGION_KIND], REGION_ELLIPSE, REGION_POLYGON);
+	BAD(coefficient[REGION_NUMBERS + REGION_KIND], REGION_KINDS, REGION_NONZERO);
+	BAD(coefficient[REGION_NUMBERS + REGION_CORNERS], 2, 3);
+	BAD(coefficient[REGION_NUMBERS + REGION_CORNERS], 7, 3);
+	BAD(coefficient[2 * REGION_NUMBERS + REGION_FIRST], -1, 3);
+	BAD(coefficient[2 * REGION_NUMBERS + REGION_FIRST], 4, 3);
+	BAD(coefficient[2 * REGION_NUMBERS + REGION_CORNERS], 4, 3);
+	BAD(regions.corners, 5, 6);
+	BAD(regions.corners, 7, 6);
+	BAD(regions.corners, UINT32_MAX, 6);
+	for (int i = 3 * REGION_NUMBERS; i < 3 * REGION_NUMBERS + 12; i++) {
+		const double good = chain->coefficient[i];
+
+		BAD(coefficient[i], NAN, good);
+		BAD(coefficient[i], 1e9, good);
+		BAD(coefficient[i], -1e9, good);
+		BAD(coefficient[i], good + 0.5, good);
+	}
 	free(chain);
 	chain = chain_of("lut=points=0 0;90 200,linear=gain=1 2 3,"
 	                 "colormatrix=matrix=1 0 0 0;0 1 0 0;0 0 1 0,threshold");

@@ -18,8 +18,9 @@ class Options(TypedDict, total=False):
     roi: Value
     # x,y: place the result here in the original image, and answer with the whole image
     target: Value
-    # x,y,width,height;…: write the result only in these rectangles, or ellipses
-    # (ellipse:x,y,width,height), of the image; at most 256. Other pixels are kept bit for bit
+    # x,y,width,height;…: write the result only in these rectangles, ellipses
+    # (ellipse:x,y,width,height) or polygons (polygon:x,y x,y x,y…; polygon-nonzero:… where edges
+    # cross), of the image; at most 256. Other pixels are kept bit for bit
     regions: Value
     # Pixels around each region over which the result fades out
     feather: int

@@ -638,8 +638,7 @@ static enum error add_blend(struct builder *b)
 	blend.feather = chain->regions.feather;
 	blend.invert = chain->regions.invert;
 	blend.alpha = b->image->alpha;
-	e = weights_new_shapes(programs_device(b->programs), chain_shapes(chain), blend.shapes,
-	                       &blend.weights);
+	e = weights_new_shapes(programs_device(b->programs), chain, &blend.weights);
 	if (!e)
 		add_general(b, &blend);
 	return e;

@@ -353,11 +353,12 @@ enum error weights_new_tables(const struct device *device, const struct operatio
 	return e;
 }
 
-enum error weights_new_shapes(const struct device *device, const double *numbers, uint32_t shapes,
+enum error weights_new_shapes(const struct device *device, const struct chain *chain,
                               cl_mem *buffer)
 {
-	int32_t data[REGIONS_MAX * REGION_NUMBERS];
-	size_t count = (size_t)shapes * REGION_NUMBERS;
+	const double *numbers = chain_shapes(chain);
+	const size_t count = regions_numbers(&chain->regions);
+	int32_t data[REGIONS_NUMBERS_MAX];
 
 	for (size_t i = 0; i < count; i++)
 		data[i] = (int32_t)numbers[i];

@@ -44,7 +44,7 @@ enum error weights_new_lattice(const struct device *device, const struct lattice
 enum error weights_new_tables(const struct device *device, const struct operation *operation,
                               enum pixel_type type, double full, cl_mem *buffer) MUST_CHECK;
 
-/* Makes a buffer with the shapes of regions, as integers, for KERNEL_BLEND. The caller releases
- * *buffer. ERR_DEVICE. */
-enum error weights_new_shapes(const struct device *device, const double *numbers, uint32_t shapes,
+/* Makes a buffer with the shapes of a chain's regions, as integers, for KERNEL_BLEND. The caller
+ * releases *buffer. ERR_DEVICE. */
+enum error weights_new_shapes(const struct device *device, const struct chain *chain,
                               cl_mem *buffer) MUST_CHECK;
