@@ -22,7 +22,8 @@ const store = createStore({
   // outcome for a file that becomes the image: {state: 'busy', name} or {state: 'failed', problem}
   opening: null,
   shape: null, // the region that is chosen; -1: the region of interest
-  tool: 'compare', // or rectangle, ellipse, roi: the effect of a drag on the stage
+  draft: null, // corners of a polygon that is not closed yet
+  tool: 'compare', // or rectangle, ellipse, polygon, roi: the effect of a drag on the stage
   catalogue: null, // {filters: Map by name, presets, common}
   language: 'curl',
   whole: null, // the work that is asked for whole, though there is a preview

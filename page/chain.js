@@ -1,7 +1,8 @@
 /* The work on an image, as state and as text. The state is
  *   chain    [{id, filter, values: {name: text}}], with the columns of matrices separated by commas
  *   common   {name: text} of the parameters that every filter takes
- *   regions  [{shape: 'rectangle' | 'ellipse', x, y, width, height}]
+ *   regions  [{shape: 'rectangle' | 'ellipse', x, y, width, height} or
+ *            {shape: 'polygon' | 'polygon-nonzero', corners: [{x, y}, …]}]
  *   roi      {x, y, width, height} or null
  * The text is the query of POST /v1/chain; the page's fragment has the same. */
 const DRAWN = new Set(['filters', 'regions', 'roi', 'sample']);
@@ -38,21 +39,36 @@ export function parseChain(text) {
 
 const boxText = ({ x, y, width, height }) => [x, y, width, height].join(',');
 
-/* An incomplete box has no numbers: the service refuses it, as a region that is silently left out
+/* An incomplete list has no numbers: the service refuses it, as a region that is silently left out
  * would show the pixels that it should hide. */
+function parseNumbers(text, count) {
+  const numbers = text.split(',').map((number) => (number.trim() ? Number(number) : NaN));
+  return numbers.length === count ? numbers : Array(count).fill(NaN);
+}
+
 function parseBox(text) {
-  const numbers = text.split(',').map(Number);
-  const [x, y, width, height] = numbers.length === 4 ? numbers : Array(4).fill(NaN);
+  const [x, y, width, height] = parseNumbers(text, 4);
   return { x, y, width, height };
 }
 
+export const cornersText = (corners) => corners.map(({ x, y }) => `${x},${y}`).join(' ');
+
+export function parseCorners(text) {
+  return text.split(' ').map((pair) => {
+    const [x, y] = parseNumbers(pair, 2);
+    return { x, y };
+  });
+}
+
 function regionText(region) {
-  return (region.shape === 'ellipse' ? 'ellipse:' : '') + boxText(region);
+  const { shape, corners } = region;
+  return (shape === 'rectangle' ? '' : `${shape}:`) + (corners ? cornersText(corners) : boxText(region));
 }
 
 function parseRegion(text) {
-  const ellipse = text.startsWith('ellipse:');
-  return { shape: ellipse ? 'ellipse' : 'rectangle', ...parseBox(ellipse ? text.slice('ellipse:'.length) : text) };
+  const shape = /^(ellipse|polygon|polygon-nonzero):/.exec(text)?.[1] ?? 'rectangle';
+  const numbers = shape === 'rectangle' ? text : text.slice(shape.length + 1);
+  return { shape, ...(shape.startsWith('polygon') ? { corners: parseCorners(numbers) } : parseBox(numbers)) };
 }
 
 /* Returns the parameters of a request, [[name, text], …], without the filters. */

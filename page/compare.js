@@ -204,6 +204,8 @@ export function compareView(store) {
     action?.move(action.inImage ? toImage(at.x, at.y) : at);
     view.pointer = at;
     showPixel();
+    if (store.state.draft)
+      draw();
   });
   for (const type of ['pointerup', 'pointercancel'])
     canvas.addEventListener(type, (event) => {
@@ -283,7 +285,7 @@ export function compareView(store) {
       draw();
   }).observe(canvas);
   store.watch((s) => [s.image?.width, s.image?.height], fit);
-  store.watch((s) => [s.image, outcomeOf(s), s.regions, s.roi, s.shape, s.tool], ({ tool }) => {
+  store.watch((s) => [s.image, outcomeOf(s), s.regions, s.roi, s.shape, s.draft, s.tool], ({ tool }) => {
     stage.dataset.tool = tool;
     draw();
   });

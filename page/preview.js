@@ -41,6 +41,12 @@ function linkAt(link, catalogue, scale) {
   return { ...link, values };
 }
 
+/* Returns true if corners are all on a line. */
+const isFlat = (corners) => corners.every(({ x, y }, i) => {
+  const [first] = corners, before = corners.at(i - 1);
+  return (before.x - first.x) * (y - first.y) === (before.y - first.y) * (x - first.x);
+});
+
 /* Returns the state's request for a smaller image, as a state. */
 export function previewOf(state, small) {
   const { image, catalogue } = state, scale = Math.sqrt(small.width * small.height / (image.width * image.height));
@@ -57,9 +63,19 @@ export function previewOf(state, small) {
     const top = Math.floor(y * small.height / image.height), bottom = Math.ceil((y + height) * small.height / image.height);
     return { ...rest, x: left, y: top, width: right - left, height: bottom - top };
   };
+  /* Corners move away from the middle, so what the polygon hides stays hidden; if only a line would be
+   * left, the box around it is taken. */
+  const polygonAt = ({ corners, ...rest }) => {
+    const all = { x: corners.map(({ x }) => x), y: corners.map(({ y }) => y) };
+    const [x, y] = [Math.min(...all.x), Math.min(...all.y)], width = Math.max(...all.x) - x, height = Math.max(...all.y) - y;
+    const away = (place, middle, ratio) => (place < middle ? Math.floor : Math.ceil)(place * ratio);
+    const places = corners.map((corner) => ({
+      x: away(corner.x, x + width / 2, small.width / image.width), y: away(corner.y, y + height / 2, small.height / image.height) }));
+    return isFlat(places) && !isFlat(corners) ? boxAt({ shape: 'rectangle', x, y, width, height }) : { ...rest, corners: places };
+  };
   return {
     ...state, image: small, chain: links(state.chain), common: { ...Object.fromEntries(common), format: 'png' },
-    regions: state.regions.map(boxAt), roi: state.roi && boxAt(state.roi),
+    regions: state.regions.map((region) => (region.corners ? polygonAt(region) : boxAt(region))), roi: state.roi && boxAt(state.roi),
   };
 }
 

@@ -181,6 +181,56 @@ def test_regions(browser, service):
     wait_pixel(browser, 0.5, NEGATIVE)
 
 
+def click(browser, across, down):
+    """A click on a point of the image."""
+    (left, top), (x, y, *_) = spot(browser, across, down), browser.box("#canvas")
+    browser.drag([(x + left, y + top), (x + left, y + top)])
+
+
+def test_polygons(browser, service):
+    """A click is a corner; the first corner, a double click and Enter close a polygon, Escape drops it.
+    Corners can be moved, and the whole."""
+    start(browser, service)
+    browser.ask("document.querySelector('#divider').focus()")
+    browser.key("Home")
+    browser.click("#tools [data-tool=polygon]")
+    x, y, *_ = browser.box("#canvas")
+    for across, down in ((0.5, 0.2), (0.9, 0.2), (0.9, 0.8), (0.5, 0.2)):
+        click(browser, across, down)
+    wait_fragment(browser, "#filters=invert&regions=polygon:20,6+36,6+36,24")
+    wait_pixel(browser, 0.85, NEGATIVE, 0.3)
+    wait_pixel(browser, 0.55, COLOUR, 0.7)
+    (left, top), (right, bottom) = spot(browser, 0.9, 0.2), spot(browser, 0.5, 0.8)
+    browser.drag([(x + left, y + top), (x + right, y + top), (x + right, y + bottom)])
+    wait_fragment(browser, "#filters=invert&regions=polygon:20,6+20,24+36,24")
+    wait_pixel(browser, 0.55, NEGATIVE, 0.7)
+    (left, top), (right, _) = spot(browser, 0.6, 0.7), spot(browser, 0.4, 0.7)
+    browser.drag([(x + left, y + top), (x + right, y + top)])
+    wait_fragment(browser, "#filters=invert&regions=polygon:12,6+12,24+28,24")
+
+    for across, down in ((0.05, 0.1), (0.2, 0.1), (0.05, 0.5)):
+        click(browser, across, down)
+    click(browser, 0.05, 0.5)
+    first, second = "polygon:12,6+12,24+28,24", "polygon:2,3+8,3+2,15"
+    wait_fragment(browser, f"#filters=invert&regions={first};{second}")
+    for across, down in ((0.6, 0.1), (0.95, 0.1), (0.95, 0.5)):
+        click(browser, across, down)
+    browser.key("Escape")
+    for across, down in ((0.7, 0.1), (0.95, 0.1), (0.95, 0.5)):
+        click(browser, across, down)
+    browser.key("Enter")
+    wait_fragment(browser, f"#filters=invert&regions={first};{second};polygon:28,3+38,3+38,15")
+    browser.key("Delete")
+    wait_fragment(browser, f"#filters=invert&regions={first};{second}")
+    browser.fill("#shape-0-corners", "0,0 40,0 0,30")
+    browser.click("#shape-1-remove")
+    wait_fragment(browser, "#filters=invert&regions=polygon:0,0+40,0+0,30")
+    wait_pixel(browser, 0.2, NEGATIVE, 0.2)
+    wait_pixel(browser, 0.9, COLOUR, 0.9)
+    browser.fill("#shape-0-corners", "0,0 40, 0,30")
+    browser.wait("document.querySelector('#problem:not([hidden])')?.textContent.includes('polygon:')")
+
+
 def test_errors(browser, service):
     start(browser, service, chain="box=size=3")
     browser.fill("#p-box-size", "4")
@@ -200,9 +250,9 @@ def test_verified(browser, service):
 
 
 def test_code(browser, service, tmp_path):
-    start(browser, service, chain="gaussian=sigma=2,convolve=kernel=1 2 1&regions=4,6,16,18&border=reflect&border_value=1,2,3")
+    start(browser, service, chain="gaussian=sigma=2,convolve=kernel=1 2 1&regions=4,6,16,18;polygon:20,1 39,9 25,25&border=reflect&border_value=1,2,3")
     (tmp_path / "a.png").write_bytes(PNG)
-    expected = service.post("/v1/chain?filters=gaussian=sigma=2,convolve=kernel=1+2+1&regions=4,6,16,18&border=reflect&border_value=1,2,3", PNG)
+    expected = service.post("/v1/chain?filters=gaussian=sigma=2,convolve=kernel=1+2+1&regions=4,6,16,18;polygon:20,1+39,9+25,25&border=reflect&border_value=1,2,3", PNG)
     assert expected.status == 200
     for language, command in (("curl", ["sh", "-c"]), ("convolve", ["sh", "-c"]), ("Python", ["/usr/bin/python3", "-c"])):
         browser.click(f"#tab-{language}")

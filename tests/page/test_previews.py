@@ -164,6 +164,10 @@ AT_SCALE = """const { previewOf } = await import('/page/preview.js'), { parseFra
     (40, "&luma=box=size=15,invert&quality=9&border=wrap", "chain?luma=box=size=7,invert&border=wrap"),
     (40, "invert&regions=-5,0,9,999;ellipse:1990,990,10,10&feather=5&roi=0,0,2000,1000",
      "invert?feather=2&regions=-2,0,4,400;ellipse:796,396,4,4&roi=0,0,800,400"),
+    (40, "invert&regions=polygon:10,10+90,10+30,91;polygon-nonzero:-1,-1+1000,30+20,999",
+     "invert&regions=polygon:4,4+36,4+12,37;polygon-nonzero:-1,-1+400,12+8,400"),
+    (1, "invert&regions=polygon:0,0+30,31+100,100;polygon:0,0+30,30+100,100", "invert&regions=0,0,1,1;polygon:0,0+0,0+1,1"),
+    (40, "invert&regions=polygon:1,2+3,+4", "invert&regions=polygon:1,1+2,NaN+NaN,NaN"),
     (40, "invert&regions=1,2,3&feather=x", "invert?feather=x&regions=NaN,NaN,NaN,NaN")])
 def test_lengths(browser, service, percent, text, expected):
     """By units; values that are refused stay so."""
