@@ -38,103 +38,93 @@ enum { CODEC_FDS_MAX = 64, CODEC_THREADS_MAX = 8192 };
 
 _Static_assert(HTTP_OWN_FDS >= 2 * HTTP_SOCKETS_MAX, "listening sockets and a few more");
 
-/* The end of a list of calls: the number of none. */
-enum { END = __NR_SCMP_ERROR };
-
 /* A call whose argument, except for the bits outside the mask, has a value; and whose first
  * argument, a descriptor, is not below `from`: a power of two, 0: any. */
 struct restricted_call {
-	int call;
+	const char *call;
 	unsigned argument;
 	uint64_t mask, value;
 	uint64_t from;
 };
 
 /* Threads: exactly the flags of pthread_create(), so that no process and no namespace begins. */
-static const int common_calls[] = {
+static const char *const common_calls[] = {
     /* open files */
-    SCMP_SYS(read), SCMP_SYS(write), SCMP_SYS(pread64), SCMP_SYS(lseek), SCMP_SYS(close),
-    SCMP_SYS(fstat), SCMP_SYS(poll),
+    "read", "write", "pread64", "lseek", "close", "fstat", "poll",
     /* memory, but none that is executable */
-    SCMP_SYS(munmap), SCMP_SYS(madvise), SCMP_SYS(mremap), SCMP_SYS(brk),
+    "munmap", "madvise", "mremap", "brk",
     /* threads and signals */
-    SCMP_SYS(futex), SCMP_SYS(set_robust_list), SCMP_SYS(rseq), SCMP_SYS(rt_sigprocmask),
-    SCMP_SYS(rt_sigreturn), SCMP_SYS(restart_syscall), SCMP_SYS(sched_yield), SCMP_SYS(gettid),
-    SCMP_SYS(getpid),
+    "futex", "set_robust_list", "rseq", "rt_sigprocmask", "rt_sigreturn", "restart_syscall",
+    "sched_yield", "gettid", "getpid",
     /* clocks, and the end */
-    SCMP_SYS(clock_nanosleep), SCMP_SYS(clock_gettime), SCMP_SYS(getrandom), SCMP_SYS(exit),
-    SCMP_SYS(exit_group), END};
+    "clock_nanosleep", "clock_gettime", "getrandom", "exit", "exit_group", NULL};
 
 static const struct restricted_call common_restricted[] = {
-    {SCMP_SYS(mmap), 2, PROT_EXEC, 0, 0},
-    {SCMP_SYS(mprotect), 2, PROT_EXEC, 0, 0},
-    {SCMP_SYS(clone), 0, UINT64_MAX,
+    {"mmap", 2, PROT_EXEC, 0, 0},
+    {"mprotect", 2, PROT_EXEC, 0, 0},
+    {"clone", 0, UINT64_MAX,
      CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_SIGHAND | CLONE_THREAD |
          CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID,
      0},
-    {.call = END},
+    {.call = NULL},
 };
 
-static const int codec_calls[] = {SCMP_SYS(pwrite64), SCMP_SYS(rt_sigaction), SCMP_SYS(dup),
-                                  SCMP_SYS(sysinfo),  SCMP_SYS(ppoll),        END};
+static const char *const codec_calls[] = {"pwrite64", "rt_sigaction", "dup",
+                                          "sysinfo",  "ppoll",        NULL};
 
 static const struct restricted_call codec_restricted[] = {
-    {SCMP_SYS(sendmsg), 0, UINT32_MAX, WORKER_SOCKET, 0},
-    {SCMP_SYS(recvmsg), 0, UINT32_MAX, WORKER_SOCKET, 0},
-    {SCMP_SYS(prctl), 0, UINT32_MAX, PR_SET_NAME, 0},
-    {SCMP_SYS(sched_getaffinity), 0, UINT32_MAX, 0, 0},
+    {"sendmsg", 0, UINT32_MAX, WORKER_SOCKET, 0},
+    {"recvmsg", 0, UINT32_MAX, WORKER_SOCKET, 0},
+    {"prctl", 0, UINT32_MAX, PR_SET_NAME, 0},
+    {"sched_getaffinity", 0, UINT32_MAX, 0, 0},
     /* An open file's flags are shared with the process that passed it: they may only be read. */
-    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_GETFL, 0},
-    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_GETFD, 0},
-    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_SETFD, 0},
-    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_DUPFD_CLOEXEC, 0},
-    {.call = END},
+    {"fcntl", 1, UINT32_MAX, F_GETFL, 0},
+    {"fcntl", 1, UINT32_MAX, F_GETFD, 0},
+    {"fcntl", 1, UINT32_MAX, F_SETFD, 0},
+    {"fcntl", 1, UINT32_MAX, F_DUPFD_CLOEXEC, 0},
+    {.call = NULL},
 };
 
-static const int http_calls[] = {
-    SCMP_SYS(writev),          SCMP_SYS(pwrite64),       SCMP_SYS(memfd_create),
-    SCMP_SYS(accept4),         SCMP_SYS(recvfrom),       SCMP_SYS(recvmsg),
-    SCMP_SYS(sendto),          SCMP_SYS(sendmsg),        SCMP_SYS(sendfile),
-    SCMP_SYS(getsockname),     SCMP_SYS(getsockopt),     SCMP_SYS(epoll_create1),
-    SCMP_SYS(epoll_ctl),       SCMP_SYS(epoll_wait),     SCMP_SYS(epoll_pwait),
-    SCMP_SYS(eventfd2),        SCMP_SYS(timerfd_create), SCMP_SYS(timerfd_settime),
-    SCMP_SYS(timerfd_gettime), SCMP_SYS(getrusage),      END};
+static const char *const http_calls[] = {
+    "writev",     "pwrite64",       "memfd_create",    "accept4",         "recvfrom",
+    "recvmsg",    "sendto",         "sendmsg",         "sendfile",        "getsockname",
+    "getsockopt", "epoll_create1",  "epoll_ctl",       "epoll_wait",      "epoll_pwait",
+    "eventfd2",   "timerfd_create", "timerfd_settime", "timerfd_gettime", "getrusage",
+    NULL};
 
 /* A listening socket is shared with the front: calls that would change it for both are allowed only
  * for the worker's own descriptors, and these may not get the number of such a socket. */
 static const struct restricted_call http_restricted[] = {
-    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_GETFL, 0},
-    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_GETFD, 0},
-    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_SETFD, 0},
-    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_DUPFD_CLOEXEC, HTTP_OWN_FDS},
-    {SCMP_SYS(ioctl), 1, UINT32_MAX, FIONREAD, 0},
-    {SCMP_SYS(ioctl), 1, UINT32_MAX, SIOCOUTQ, 0},
-    {SCMP_SYS(setsockopt), 1, UINT32_MAX, IPPROTO_TCP, HTTP_OWN_FDS}, /* TCP_NODELAY, TCP_CORK */
-    {SCMP_SYS(shutdown), 1, 0, 0, HTTP_OWN_FDS},
-    {.call = END},
+    {"fcntl", 1, UINT32_MAX, F_GETFL, 0},
+    {"fcntl", 1, UINT32_MAX, F_GETFD, 0},
+    {"fcntl", 1, UINT32_MAX, F_SETFD, 0},
+    {"fcntl", 1, UINT32_MAX, F_DUPFD_CLOEXEC, HTTP_OWN_FDS},
+    {"ioctl", 1, UINT32_MAX, FIONREAD, 0},
+    {"ioctl", 1, UINT32_MAX, SIOCOUTQ, 0},
+    {"setsockopt", 1, UINT32_MAX, IPPROTO_TCP, HTTP_OWN_FDS}, /* TCP_NODELAY, TCP_CORK */
+    {"shutdown", 1, 0, 0, HTTP_OWN_FDS},
+    {.call = NULL},
 };
 
-static const int trace_calls[] = {
-    SCMP_SYS(writev),       SCMP_SYS(readv),       SCMP_SYS(stat),
-    SCMP_SYS(newfstatat),   SCMP_SYS(statx),       SCMP_SYS(access),
-    SCMP_SYS(readlink),     SCMP_SYS(getdents64),  SCMP_SYS(connect),
-    SCMP_SYS(bind),         SCMP_SYS(recvfrom),    SCMP_SYS(recvmsg),
-    SCMP_SYS(sendto),       SCMP_SYS(sendmsg),     SCMP_SYS(sendmmsg),
-    SCMP_SYS(shutdown),     SCMP_SYS(getsockname), SCMP_SYS(getpeername),
-    SCMP_SYS(getsockopt),   SCMP_SYS(setsockopt),  SCMP_SYS(socketpair),
-    SCMP_SYS(pipe2),        SCMP_SYS(eventfd2),    SCMP_SYS(ppoll),
-    SCMP_SYS(fcntl),        SCMP_SYS(ioctl),       SCMP_SYS(rt_sigaction),
-    SCMP_SYS(gettimeofday), SCMP_SYS(getuid),      SCMP_SYS(geteuid),
-    SCMP_SYS(uname),        SCMP_SYS(sysinfo),     END};
+static const char *const trace_calls[] = {
+    "writev",      "readv",       "stat",         "newfstatat",
+    "statx",       "access",      "readlink",     "getdents64",
+    "connect",     "bind",        "recvfrom",     "recvmsg",
+    "sendto",      "sendmsg",     "sendmmsg",     "shutdown",
+    "getsockname", "getpeername", "getsockopt",   "setsockopt",
+    "socketpair",  "pipe2",       "eventfd2",     "ppoll",
+    "fcntl",       "ioctl",       "rt_sigaction", "gettimeofday",
+    "getuid",      "geteuid",     "uname",        "sysinfo",
+    NULL};
 
 static const struct restricted_call trace_restricted[] = {
-    {SCMP_SYS(open), 1, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY, 0},
-    {SCMP_SYS(openat), 2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY, 0},
-    {SCMP_SYS(socket), 0, UINT32_MAX, AF_INET, 0},
-    {SCMP_SYS(socket), 0, UINT32_MAX, AF_INET6, 0},
-    {SCMP_SYS(socket), 0, UINT32_MAX, AF_UNIX, 0},
-    {SCMP_SYS(socket), 0, UINT32_MAX, AF_NETLINK, 0},
-    {.call = END},
+    {"open", 1, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY, 0},
+    {"openat", 2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY, 0},
+    {"socket", 0, UINT32_MAX, AF_INET, 0},
+    {"socket", 0, UINT32_MAX, AF_INET6, 0},
+    {"socket", 0, UINT32_MAX, AF_UNIX, 0},
+    {"socket", 0, UINT32_MAX, AF_NETLINK, 0},
+    {.call = NULL},
 };
 
 /* A file that is replaced while the worker runs cannot be opened again, except in an allowed
@@ -147,42 +137,38 @@ static const char *const trace_readable[] = {
     "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/usr/lib/ssl", "/usr/share/ca-certificates",
     "/usr/local/share/ca-certificates", "/etc/pki/tls", "/etc/pki/ca-trust", NULL};
 
-static const int device_denied[] = {
+static const char *const device_denied[] = {
     /* other processes */
-    SCMP_SYS(ptrace), SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev), SCMP_SYS(kcmp),
-    SCMP_SYS(pidfd_getfd), SCMP_SYS(pidfd_send_signal), SCMP_SYS(tkill), SCMP_SYS(rt_sigqueueinfo),
-    SCMP_SYS(rt_tgsigqueueinfo),
+    "ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd", "pidfd_send_signal",
+    "tkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo",
     /* mounts and namespaces */
-    SCMP_SYS(mount), SCMP_SYS(umount2), SCMP_SYS(pivot_root), SCMP_SYS(chroot), SCMP_SYS(setns),
-    SCMP_SYS(unshare), SCMP_SYS(open_tree), SCMP_SYS(move_mount), SCMP_SYS(fsopen),
-    SCMP_SYS(fsmount), SCMP_SYS(fspick), SCMP_SYS(open_by_handle_at), SCMP_SYS(fanotify_init),
-    SCMP_SYS(quotactl), SCMP_SYS(acct), SCMP_SYS(swapon), SCMP_SYS(swapoff),
+    "mount", "umount2", "pivot_root", "chroot", "setns", "unshare", "open_tree", "move_mount",
+    "fsopen", "fsmount", "fspick", "open_by_handle_at", "fanotify_init", "quotactl", "acct",
+    "swapon", "swapoff",
     /* the kernel and the machine */
-    SCMP_SYS(init_module), SCMP_SYS(finit_module), SCMP_SYS(delete_module), SCMP_SYS(kexec_load),
-    SCMP_SYS(kexec_file_load), SCMP_SYS(reboot), SCMP_SYS(bpf), SCMP_SYS(perf_event_open),
-    SCMP_SYS(userfaultfd), SCMP_SYS(io_uring_setup), SCMP_SYS(io_uring_enter),
-    SCMP_SYS(io_uring_register), SCMP_SYS(keyctl), SCMP_SYS(add_key), SCMP_SYS(request_key),
-    SCMP_SYS(syslog), SCMP_SYS(settimeofday), SCMP_SYS(clock_settime), SCMP_SYS(clock_adjtime),
-    SCMP_SYS(adjtimex), SCMP_SYS(sethostname), SCMP_SYS(setdomainname), SCMP_SYS(iopl),
-    SCMP_SYS(ioperm), SCMP_SYS(vhangup), END};
+    "init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load", "reboot",
+    "bpf", "perf_event_open", "userfaultfd", "io_uring_setup", "io_uring_enter",
+    "io_uring_register", "keyctl", "add_key", "request_key", "syslog", "settimeofday",
+    "clock_settime", "clock_adjtime", "adjtimex", "sethostname", "setdomainname", "iopl", "ioperm",
+    "vhangup", NULL};
 
 /* Commands that make the kernel send signals on behalf of this process. */
 static const struct restricted_call device_denied_commands[] = {
-    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_SETOWN, 0},
-    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_SETOWN_EX, 0},
-    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_SETSIG, 0},
-    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_SETLEASE, 0},
-    {SCMP_SYS(fcntl), 1, UINT32_MAX, F_NOTIFY, 0},
-    {SCMP_SYS(ioctl), 1, UINT32_MAX, FIOSETOWN, 0},
-    {SCMP_SYS(ioctl), 1, UINT32_MAX, SIOCSPGRP, 0},
-    {SCMP_SYS(ioctl), 1, UINT32_MAX, TIOCSTI, 0},
-    {.call = END},
+    {"fcntl", 1, UINT32_MAX, F_SETOWN, 0},
+    {"fcntl", 1, UINT32_MAX, F_SETOWN_EX, 0},
+    {"fcntl", 1, UINT32_MAX, F_SETSIG, 0},
+    {"fcntl", 1, UINT32_MAX, F_SETLEASE, 0},
+    {"fcntl", 1, UINT32_MAX, F_NOTIFY, 0},
+    {"ioctl", 1, UINT32_MAX, FIOSETOWN, 0},
+    {"ioctl", 1, UINT32_MAX, SIOCSPGRP, 0},
+    {"ioctl", 1, UINT32_MAX, TIOCSTI, 0},
+    {.call = NULL},
 };
 
 /* Without calls, all are allowed except those denied to a device worker, which also opens any file,
  * and writes files beneath the directories of the access. */
 static const struct row {
-	const int *calls;
+	const char *const *calls;
 	const struct restricted_call *restricted;
 	const char *const *readable; /* files, and directories with all beneath */
 	bool bounded;                /* has a limit of descriptors, threads and memory */
@@ -296,22 +282,23 @@ static bool enter_landlock(const struct row *row, const struct sandbox_access *a
 	return done;
 }
 
-/* Adds both lists to a filter. */
-static int add_calls(scmp_filter_ctx filter, uint32_t action, const int *calls,
+/* Adds both lists to a filter; fails if libseccomp does not know a name. */
+static int add_calls(scmp_filter_ctx filter, uint32_t action, const char *const *calls,
                      const struct restricted_call *restricted)
 {
 	int failed = 0;
 
-	for (; *calls != END; calls++)
-		failed |= seccomp_rule_add(filter, action, *calls, 0);
-	for (const struct restricted_call *one = restricted; one->call != END; one++) {
+	for (; *calls; calls++)
+		failed |= seccomp_rule_add(filter, action, seccomp_syscall_resolve_name(*calls), 0);
+	for (const struct restricted_call *one = restricted; one->call; one++) {
+		const int call = seccomp_syscall_resolve_name(one->call);
 		uint64_t bit = one->from;
 
 		/* The kernel reads a descriptor from the lower half of its register, so the whole
 		 * cannot be compared: one of the higher bits must be set. */
 		do {
 			failed |= seccomp_rule_add(
-			    filter, action, one->call, bit ? 2 : 1,
+			    filter, action, call, bit ? 2 : 1,
 			    SCMP_CMP(one->argument, SCMP_CMP_MASKED_EQ, one->mask, one->value),
 			    SCMP_A0(SCMP_CMP_MASKED_EQ, bit, bit));
 			bit <<= 1;
