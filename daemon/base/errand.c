@@ -119,9 +119,8 @@ static void finish_all(void)
 	}
 }
 
-static void some_finished(void *context)
+static void some_finished(void *)
 {
-	(void)context;
 	loop_await(finish.fd);
 	finish_all();
 }

@@ -47,9 +47,8 @@ static bool to_journal, to_front;
 static log_journal *journal_entry;
 static atomic_uint lost; /* lines that the pipe to the front rejected since the last one it took */
 
-static void write_line(enum log_level level, const char *line, size_t length)
+static void write_line(enum log_level, const char *line, size_t length)
 {
-	(void)level;
 	if (write(STDERR_FILENO, line, length) < 0)
 		return; /* nowhere left to report it */
 }

@@ -33,9 +33,8 @@ struct encoder {
 
 /* With libvips's default effort a palette takes twice as long, and is 0.3 dB closer to a
  * photograph. Below 4 libimagequant rounds the colours of a drawing, too. */
-static int save_gif(const struct output_format *output, VipsImage *image, VipsTarget *target)
+static int save_gif(const struct output_format *, VipsImage *image, VipsTarget *target)
 {
-	(void)output;
 	return vips_gifsave_target(image, target, "effort", 4, NULL);
 }
 
@@ -86,7 +85,7 @@ static const uint8_t *typed_row(struct encoder *encoder, uint32_t y)
 
 /* Gives libvips a rectangle of the answer, which needs no rows above it. A row of full width is
  * freed as soon as it is copied, because the slots may hold only a few. */
-static int generate(VipsRegion *out, void *sequence, void *a, void *b, gboolean *stop)
+static int generate(VipsRegion *out, void *, void *a, void *, gboolean *)
 {
 	struct encoder *encoder = a;
 	const struct row_source *rows = &encoder->rows;
@@ -94,7 +93,6 @@ static int generate(VipsRegion *out, void *sequence, void *a, void *b, gboolean 
 	VipsPel *to = VIPS_REGION_ADDR_TOPLEFT(out);
 	const size_t pixel = vips_format_sizeof(out->im->BandFmt) * (size_t)out->im->Bands;
 
-	(void)sequence, (void)b, (void)stop;
 	rows->free_above(rows->context, (uint32_t)r->top);
 	for (int y = r->top; y < r->top + r->height; y++) {
 		const uint8_t *row = typed_row(encoder, (uint32_t)y);
@@ -218,15 +216,13 @@ static const uint8_t *converted_row(void *context, uint32_t y)
 	return vips_reader_pixel(encoder->region, 0, row.top);
 }
 
-static gint64 write_target(VipsTargetCustom *target, const void *data, gint64 size, void *file)
+static gint64 write_target(VipsTargetCustom *, const void *data, gint64 size, void *file)
 {
-	(void)target;
 	return write(((const struct answer_file *)file)->writer, data, (size_t)size);
 }
 
-static gint64 seek_target(VipsTargetCustom *target, gint64 offset, int whence, void *file)
+static gint64 seek_target(VipsTargetCustom *, gint64 offset, int whence, void *file)
 {
-	(void)target;
 	return lseek(((const struct answer_file *)file)->writer, offset, whence);
 }
 

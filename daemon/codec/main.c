@@ -36,17 +36,15 @@ struct worker {
 /* Decoders start a thread for each core that they may use. A worker should use one core, since
  * there is a worker for each; and its sandbox forbids the system call that asks for a thread's
  * affinity. */
-int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *cores)
+int pthread_getaffinity_np(pthread_t, size_t size, cpu_set_t *cores)
 {
-	(void)thread;
 	memset(cores, 0, size);
 	CPU_SET_S(0, size, cores);
 	return 0;
 }
 
-static void drop_library_log(const char *domain, GLogLevelFlags level, const char *text, void *data)
+static void drop_library_log(const char *domain, GLogLevelFlags, const char *text, void *)
 {
-	(void)level, (void)data;
 	log_debug("%s: %s", domain ? domain : "glib", text);
 }
 

@@ -59,9 +59,8 @@ static void accept_some(void *context)
 	loop_timer_start(&again, ms);
 }
 
-static void accept_all(void *context)
+static void accept_all(void *)
 {
-	(void)context;
 	for (unsigned i = 0; i < count; i++)
 		accept_some(&sockets[i]);
 }

@@ -78,13 +78,12 @@ static void remote_broken(void *context, const char *what)
 		h->lost = 1;
 }
 
-static void worker_up(struct worker *w, const struct message_ready *ready)
+static void worker_up(struct worker *w, const struct message_ready *)
 {
 	struct http_worker *h = &workers[w->number];
 	struct message message = {.type = MSG_LINK};
 	int pair[2];
 
-	(void)ready;
 	if (!link_pair(pair)) {
 		worker_send(w, &message, &pair[1]);
 		close(pair[1]);
@@ -109,11 +108,10 @@ static void worker_up(struct worker *w, const struct message_ready *ready)
 	remote_ping(h->remote);
 }
 
-static void worker_down(struct worker *w, const char *reason)
+static void worker_down(struct worker *w, const char *)
 {
 	struct http_worker *h = &workers[w->number];
 
-	(void)reason;
 	remote_free(h->remote);
 	h->remote = NULL;
 	h->lost = 0;
@@ -131,9 +129,8 @@ static const struct worker_owner owner = {.kind = "http",
                                           .down = worker_down,
                                           .busy = worker_busy};
 
-static void ping_all(void *context)
+static void ping_all(void *)
 {
-	(void)context;
 	for (unsigned i = 0; i < count; i++) {
 		struct http_worker *h = &workers[i];
 		uint64_t worked = h->worker.stall.worked_ns;

@@ -62,12 +62,11 @@ static void last_words(void)
 	log_set_journal(NULL);
 }
 
-static void drain_check(void *context)
+static void drain_check(void *)
 {
 	const struct store_survey survey = store_survey();
 	uint64_t now = loop_now(), limit = config->drain_timeout * 1000000000u, waited;
 
-	(void)context;
 	if (now < drain_closes)
 		return;
 	if (!drain_closed)
@@ -159,11 +158,10 @@ static void reload(void)
 	notify_ready();
 }
 
-static void signal_received(void *context)
+static void signal_received(void *)
 {
 	struct signalfd_siginfo info;
 
-	(void)context;
 	if (read(signals.fd, &info, sizeof info) != sizeof info)
 		return;
 	if (info.ssi_signo != SIGHUP)

@@ -59,11 +59,10 @@ bool progress_note(struct progress *p, const struct work *work, uint64_t now, ui
 	return !still;
 }
 
-static void feed(void *context)
+static void feed(void *)
 {
 	struct work work = work_now();
 
-	(void)context;
 	if (progress_note(&progress, &work, loop_now(),
 	                  (config->tile_timeout + PROGRESS_MARGIN) * 1000000000u,
 	                  (config->job_timeout + PROGRESS_MARGIN) * 1000000000u)) {
@@ -78,14 +77,13 @@ static void feed(void *context)
 	stalled = true;
 }
 
-static void tell_status(void *context)
+static void tell_status(void *)
 {
 	struct work work = work_now();
 	uint64_t now = loop_now();
 	double seconds = (double)(now - last_time) * 1e-9;
 	char line[sizeof status];
 
-	(void)context;
 	snprintf(line, sizeof line,
 	         "STATUS=%s%u of %u devices up, %u jobs (%u tiles waiting), %.1f images/s",
 	         stopping ? "Stopping: " : "", work.devices_up, devices_wanted(), work.jobs,

@@ -204,13 +204,12 @@ static struct exchange *exchange_new(struct peer *peer, const char *method, cons
 }
 
 /* Supplies a stream's next bytes; while there are none, the connection is suspended. */
-static ssize_t stream_read(void *context, uint64_t position, char *out, size_t room)
+static ssize_t stream_read(void *context, uint64_t, char *out, size_t room)
 {
 	struct exchange *x = context;
 	const struct answer *a = x->answer;
 	size_t size;
 
-	(void)position;
 	if (x->gone)
 		return MHD_CONTENT_READER_END_WITH_ERROR;
 	if (x->sent == a->text_size) {
@@ -494,13 +493,12 @@ static void complete(struct exchange *x)
 	x->complete = true;
 }
 
-enum MHD_Result exchange_handle(void *context, struct MHD_Connection *connection, const char *url,
+enum MHD_Result exchange_handle(void *, struct MHD_Connection *connection, const char *url,
                                 const char *method, const char *version, const char *data,
                                 size_t *size, void **exchange)
 {
 	struct exchange *x = *exchange;
 
-	(void)context;
 	if (!x) {
 		struct peer *peer =
 		    MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)

@@ -275,11 +275,10 @@ static enum error parse_coding(struct grammar *g, struct span value, struct prob
 }
 
 /* The connection options that make this the last request (RFC 9112, 9.3). */
-static enum error parse_connection(struct grammar *g, struct span value, struct problem *problem)
+static enum error parse_connection(struct grammar *g, struct span value, struct problem *)
 {
 	const char *end = value.at + value.size;
 
-	(void)problem;
 	while (value.at < end) {
 		value.at += strspn(value.at, ", \t");
 		value.size = token_length(value.at);
@@ -291,9 +290,8 @@ static enum error parse_connection(struct grammar *g, struct span value, struct 
 }
 
 /* The library copies them before it reads them, and accepts either character as their end. */
-static enum error parse_cookies(struct grammar *g, struct span value, struct problem *problem)
+static enum error parse_cookies(struct grammar *g, struct span value, struct problem *)
 {
-	(void)problem;
 	g->section += value.size;
 	count_items(g, value, ';');
 	count_items(g, value, ',');

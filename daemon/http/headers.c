@@ -20,12 +20,11 @@ struct collection {
 	bool many, found;
 };
 
-static enum MHD_Result add_header(void *context, enum MHD_ValueKind kind, const char *name,
+static enum MHD_Result add_header(void *context, enum MHD_ValueKind, const char *name,
                                   const char *value)
 {
 	struct collection *c = context;
 
-	(void)kind;
 	if (strcasecmp(name, c->name) || !value)
 		return MHD_YES;
 	if (c->found) {
@@ -47,10 +46,9 @@ static void add_headers(struct MHD_Connection *connection, struct head_writer *w
 	MHD_get_connection_values(connection, MHD_HEADER_KIND, add_header, &c);
 }
 
-static enum MHD_Result add_parameter(void *context, enum MHD_ValueKind kind, const char *name,
+static enum MHD_Result add_parameter(void *context, enum MHD_ValueKind, const char *name,
                                      const char *value)
 {
-	(void)kind;
 	head_add(context, HEAD_NAME, name);
 	head_add(context, HEAD_VALUE, value ? value : "");
 	return MHD_YES;

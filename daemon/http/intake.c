@@ -106,12 +106,11 @@ static enum error check_arrival(const struct intake *i, struct problem *problem)
 }
 
 /* After a delay of the loop itself nobody is judged, because clients' data may be unread. */
-static void check_all(void *context)
+static void check_all(void *)
 {
 	const bool delayed = loop_held_up(&checked, CHECK_MS);
 	bool any = false;
 
-	(void)context;
 	for (size_t fd = 0; fd < by_fd_size; fd++) {
 		struct intake *i = by_fd[fd].intake;
 		struct problem problem;

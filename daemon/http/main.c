@@ -107,11 +107,10 @@ static void client_left(void *context)
 
 /* Makes libmicrohttpd notice clients that have left. It does not look again at a socket whose last
  * bytes came together with the end, so it is woken once it has read these. */
-static void show_ends(void *context)
+static void show_ends(void *)
 {
 	struct client *client, *next;
 
-	(void)context;
 	for (client = LIST_FIRST(&leaving); client; client = next) {
 		next = LIST_NEXT(client, leave);
 		if (intake_unread(client->peer.intake.fd))
@@ -247,13 +246,12 @@ static struct client *client_new(struct MHD_Connection *connection, int fd,
 	return client;
 }
 
-static void connection_changed(void *context, struct MHD_Connection *connection,
-                               void **socket_context, enum MHD_ConnectionNotificationCode code)
+static void connection_changed(void *, struct MHD_Connection *connection, void **socket_context,
+                               enum MHD_ConnectionNotificationCode code)
 {
 	struct client *client = *socket_context;
 	int fd;
 
-	(void)context;
 	if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
 		if (client)
 			client_free(client);
@@ -270,32 +268,30 @@ static void connection_changed(void *context, struct MHD_Connection *connection,
 		shutdown(fd, SHUT_RDWR); /* nobody would check what it sends */
 }
 
-static void request_completed(void *context, struct MHD_Connection *connection, void **exchange,
+static void request_completed(void *, struct MHD_Connection *connection, void **exchange,
                               enum MHD_RequestTerminationCode code)
 {
 	struct client *client =
 	    MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 
-	(void)context;
 	exchange_free(*exchange);
 	*exchange = NULL;
 	if (client)
 		intake_answered(&client->peer.intake, code != MHD_REQUEST_TERMINATED_COMPLETED_OK);
 }
 
-static void log_mhd(void *context, const char *format, va_list args)
+static void log_mhd(void *, const char *format, va_list args)
 {
 	char line[512];
 
-	(void)context;
 	vsnprintf(line, sizeof line, format, args);
 	line[strcspn(line, "\n")] = '\0';
 	log_debug("http: %s", line);
 }
 
-static void daemon_ready(void *context)
+/* turn() follows, and runs every daemon. */
+static void daemon_ready(void *)
 {
-	(void)context; /* turn() follows and runs every daemon */
 }
 
 /* Starts the library's part, once. With TLS it asks for a certificate at each handshake. */
@@ -383,19 +379,17 @@ static void await_clients(struct listening *l)
 		pause_accepting();
 }
 
-static void await_all(void *context)
+static void await_all(void *)
 {
-	(void)context;
 	for (unsigned i = 0; i < socket_count; i++)
 		await_clients(&sockets[i]);
 }
 
 /* Tells the front when every request on the accepted connections is answered. */
-static void report_drained(void *context)
+static void report_drained(void *)
 {
 	const struct client *client;
 
-	(void)context;
 	/* A request may still arrive on an idle connection: the client connected just now, or has
 	 * sent data that has not been read. */
 	TAILQ_FOREACH(client, &clients, place) {
@@ -485,14 +479,13 @@ static enum error receive_message(const struct message *message, const int *fds)
 	}
 }
 
-static void hear(void *context)
+static void hear(void *)
 {
 	bool shared = limited; /* the link, which comes before the limits, is this worker's own */
 	struct message message;
 	enum wire_result result;
 	int fds[MESSAGE_FDS_MAX];
 
-	(void)context;
 	if (shared)
 		close(spare); /* leaves a number for the next descriptor */
 	result = wire_receive(WORKER_SOCKET, &message, fds);

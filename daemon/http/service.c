@@ -507,13 +507,12 @@ static void receive_request(struct service_request *r, struct link_message *mess
 	connection->wake(r->context);
 }
 
-static void receive_message(void *context, struct link_message *message)
+static void receive_message(void *, struct link_message *message)
 {
 	struct service_guest *g;
 	struct service_request *r;
 	struct problem problem;
 
-	(void)context;
 	heard = loop_now();
 	if (message->type == LINK_PING) {
 		tell(&(struct link_message){.type = LINK_PONG});
@@ -530,9 +529,8 @@ static void receive_message(void *context, struct link_message *message)
 	}
 }
 
-static void front_lost(void *context, const char *why)
+static void front_lost(void *, const char *why)
 {
-	(void)context;
 	if (why)
 		log_error("the front sent an invalid %s", why);
 	end();

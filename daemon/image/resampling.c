@@ -52,9 +52,8 @@ static double triangle(double x)
 }
 
 /* A pixel on the border of two stretches counts for the left one: see reach(). */
-static double box(double x)
+static double box(double)
 {
-	(void)x;
 	return 1;
 }
 

@@ -86,12 +86,9 @@ void certificate_forget(uint64_t time)
 	}
 }
 
-static int find(gnutls_session_t session, const gnutls_datum_t *authorities, int authority_count,
-                const gnutls_pk_algorithm_t *algorithms, int algorithm_count,
+static int find(gnutls_session_t, const gnutls_datum_t *, int, const gnutls_pk_algorithm_t *, int,
                 gnutls_pcert_st **chain, unsigned *count, gnutls_privkey_t *key)
 {
-	(void)session, (void)authorities, (void)authority_count;
-	(void)algorithms, (void)algorithm_count;
 	if (!newest)
 		return -1;
 	*chain = newest->chain;

@@ -44,10 +44,8 @@ static char error[CURL_ERROR_SIZE];
 static size_t answered; /* bytes of the collector's answer */
 
 /* The answer contains nothing useful; more than any real answer ends the transfer. */
-static size_t skip(char *data, size_t size, size_t n, void *context)
+static size_t skip(char *, size_t size, size_t n, void *)
 {
-	(void)data;
-	(void)context;
 	answered += size * n;
 	return answered <= ANSWER_MAX ? size * n : 0;
 }

@@ -31,7 +31,7 @@ clang_libraries() {
 # clang_sanitized SANITIZERS ARGUMENT...: runs clang with the flags of tests that look for undefined behaviour.
 clang_sanitized() {
 	# shellcheck disable=SC2046
-	clang -D_GNU_SOURCE -DCL_TARGET_OPENCL_VERSION=120 -std=gnu11 -g -O2 "-fsanitize=$1" -fno-sanitize-recover=all -Wl,--as-needed \
+	clang -D_GNU_SOURCE -DCL_TARGET_OPENCL_VERSION=120 -std=gnu2x -g -O2 "-fsanitize=$1" -fno-sanitize-recover=all -Wl,--as-needed \
 		"-I$top" "-I$top/daemon" "-I$top/kernels" "-I$top/tests/lib" $(pkg-config --cflags vips) "${@:2}" \
 		"$build"/clang/lib{front_state,codec,http,link,common}.a -lm -lz \
 		$(pkg-config --libs glib-2.0 jansson sqlite3 libsystemd libseccomp libcurl libjpeg libexif libwebp libwebpdemux libwebpmux libdeflate libisal libbrotlidec vips)
@@ -150,7 +150,7 @@ fuzz_keep() {
 mma_test() {
 	mkdir -p "$build/mma"
 	# shellcheck disable=SC2046
-	clang -D_GNU_SOURCE -DCL_TARGET_OPENCL_VERSION=120 -std=gnu11 -g -O1 -fsanitize=address,undefined \
+	clang -D_GNU_SOURCE -DCL_TARGET_OPENCL_VERSION=120 -std=gnu2x -g -O1 -fsanitize=address,undefined \
 		-fno-sanitize-recover=all -rdynamic "-I$top" "-I$top/daemon" "-I$top/kernels" "-I$top/tests/lib" \
 		-o "$build/mma/test_mma" "$top"/tests/kernels/test_mma.c "$top"/tests/lib/{opencl,warps}_on_host.c \
 		"$top"/daemon/device/plan/{half_error,variant,weights}.c "$top/daemon/device/cl/source.c" \

@@ -32,7 +32,7 @@ fi
 # clang_checks: checks all C with clang's warnings and .clang-tidy, with configure's flags.
 clang_checks() {
 	# shellcheck disable=SC2046
-	printf '%s\n' $(sed -n 's/^WARNINGS="\(.*\)"$/\1/p' configure.ac) -std=gnu11 -O2 \
+	printf '%s\n' $(sed -n 's/^WARNINGS="\(.*\)"$/\1/p' configure.ac) -std=gnu2x -O2 \
 		-D_FORTIFY_SOURCE=2 -D_GNU_SOURCE -DCL_TARGET_OPENCL_VERSION=120 '-DLIBEXECDIR=""' \
 		'-DPACKAGE_STRING=""' '-DPACKAGE_VERSION=""' -I. -Idaemon -Ikernels -Itests/lib \
 		-Itests/kernels $(pkg-config --cflags $(sed -n \

@@ -401,7 +401,7 @@ static bool show(struct animation *a, uint32_t frame)
 	return there;
 }
 
-static int generate(VipsRegion *out, void *sequence, void *from, void *b, gboolean *stop)
+static int generate(VipsRegion *out, void *, void *from, void *, gboolean *)
 {
 	struct animation *a = from;
 	const VipsRect *r = &out->valid;
@@ -409,7 +409,6 @@ static int generate(VipsRegion *out, void *sequence, void *from, void *b, gboole
 	const uint32_t height = a->image.height;
 	bool there = true;
 
-	(void)sequence, (void)b, (void)stop;
 	for (int y = r->top; there && y < r->top + r->height; y++) {
 		there = show(a, a->first + (uint32_t)y / height);
 		if (there)

@@ -310,11 +310,10 @@ static void copy_row(const struct bmp *b, uint32_t row, uint32_t x, uint32_t wid
 }
 
 static enum error read_rows(void *state, const struct area *area, uint8_t *to, size_t pitch,
-                            struct problem *problem)
+                            struct problem *)
 {
 	const struct bmp *b = state;
 
-	(void)problem;
 	for (uint32_t i = 0; i < area->height; i++, to += pitch) {
 		uint32_t row = b->top_down ? area->y + i : b->height - 1 - area->y - i;
 

@@ -252,12 +252,11 @@ static void fill_row(const struct plane *plane, const VipsRegion *out, uint32_t 
 	}
 }
 
-static int generate(VipsRegion *out, void *sequence, void *from, void *b, gboolean *stop)
+static int generate(VipsRegion *out, void *, void *from, void *, gboolean *)
 {
 	struct picture *p = from;
 	const VipsRect *r = &out->valid;
 
-	(void)sequence, (void)b, (void)stop;
 	if (!p->image && !decode(p, out->im))
 		return -1;
 	for (int y = r->top; y < r->top + r->height; y++)

@@ -129,15 +129,13 @@ static size_t table_size(uint8_t flags)
 }
 
 /* Checks the frames that libvips will decode: those before the first one of the part, too. */
-static enum error check_gif(struct _VipsImage **image, const struct part *part,
-                            struct problem *problem)
+static enum error check_gif(struct _VipsImage **, const struct part *part, struct problem *problem)
 {
 	enum { HEAD = 13, FRAME_HEAD = 10, EXTENSION = 0x21, FRAME = 0x2c };
 	struct stream s = {.at = part->body->at, .end = part->body->at + part->body->size};
 	size_t head = HEAD;
 	uint64_t pixels;
 
-	(void)image;
 	if (part->body->size > HEAD)
 		head += table_size(s.at[10]);
 	for (uint32_t frame = 0; part->all || frame <= part->page;) {

@@ -269,12 +269,11 @@ static enum error find_pixels(void *state, struct problem *problem)
 }
 
 static enum error read_rows(void *state, const struct area *area, uint8_t *to, size_t pitch,
-                            struct problem *problem)
+                            struct problem *)
 {
 	const struct png_file *png = state;
 	const size_t pixel = image_pixel_size(&png->image), row = image_row_size(&png->image);
 
-	(void)problem;
 	for (uint32_t i = 0; i < area->height; i++)
 		memcpy(to + i * pitch, png->pixels + (area->y + i) * row + area->x * pixel,
 		       area->width * pixel);

@@ -366,12 +366,11 @@ static void read_raw_row(const struct pnm *p, uint32_t y, uint32_t x, uint32_t w
 
 /* PFM begins with the lowest row. */
 static enum error read_rows(void *state, const struct area *area, uint8_t *to, size_t pitch,
-                            struct problem *problem)
+                            struct problem *)
 {
 	const struct pnm *p = state;
 	const size_t pixel = image_pixel_size(&p->image);
 
-	(void)problem;
 	for (uint32_t y = area->y; y < area->y + area->height; y++, to += pitch)
 		if (p->samples)
 			memcpy(to, p->samples + y * image_row_size(&p->image) + area->x * pixel,

@@ -55,9 +55,8 @@ static tmsize_t read_stream(thandle_t handle, void *to, tmsize_t size)
 	return (tmsize_t)some;
 }
 
-static tmsize_t write_stream(thandle_t handle, void *from, tmsize_t size)
+static tmsize_t write_stream(thandle_t, void *, tmsize_t)
 {
-	(void)handle, (void)from, (void)size;
 	return -1;
 }
 
@@ -411,13 +410,12 @@ static bool read_block(struct converter *c, uint32_t page, uint32_t row)
 	return there;
 }
 
-static int generate(VipsRegion *out, void *sequence, void *from, void *b, gboolean *stop)
+static int generate(VipsRegion *out, void *, void *from, void *, gboolean *)
 {
 	struct converter *c = from;
 	const VipsRect *r = &out->valid;
 	bool there = true;
 
-	(void)sequence, (void)b, (void)stop;
 	for (int y = r->top; y < r->top + r->height; y++) {
 		const uint32_t row = (uint32_t)y % c->height, start = row - row % c->rows;
 		const uint64_t block = (uint32_t)y - row + start;

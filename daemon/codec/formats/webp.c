@@ -96,11 +96,10 @@ static enum error open_still(void *state, struct decoded *decoded, const struct 
 
 /* libwebp makes means of what each pixel covers, up to the edges. Those of lossy colours would not
  * be weighed by alpha. */
-static enum error shrink(void *state, uint32_t by, struct image *image, struct problem *problem)
+static enum error shrink(void *state, uint32_t by, struct image *image, struct problem *)
 {
 	struct still *s = state;
 
-	(void)problem;
 	if (image->alpha)
 		return ERR_OK;
 	image_shrink(image, (image->width + by - 1) / by, (image->height + by - 1) / by, 0);

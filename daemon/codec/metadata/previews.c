@@ -154,12 +154,11 @@ static void append_escaped(GString *to, const char *text, size_t size)
 	g_free(escaped);
 }
 
-static void start_element(GMarkupParseContext *context, const char *name, const char **names,
+static void start_element(GMarkupParseContext *, const char *name, const char **names,
                           const char **values, gpointer user, GError **error)
 {
 	struct xmp *x = user;
 
-	(void)context;
 	if (++x->depth > DEPTH_MAX)
 		g_set_error_literal(error, G_MARKUP_ERROR, G_MARKUP_ERROR_INVALID_CONTENT,
 		                    "too deep");
@@ -179,12 +178,10 @@ static void start_element(GMarkupParseContext *context, const char *name, const 
 	g_string_append_c(x->kept, '>');
 }
 
-static void end_element(GMarkupParseContext *context, const char *name, gpointer user,
-                        GError **error)
+static void end_element(GMarkupParseContext *, const char *name, gpointer user, GError **)
 {
 	struct xmp *x = user;
 
-	(void)context, (void)error;
 	if (!x->within)
 		g_string_append_printf(x->kept, "</%s>", name);
 	else if (x->within == x->depth)
@@ -195,13 +192,12 @@ static void end_element(GMarkupParseContext *context, const char *name, gpointer
 /* Fails at faults that GLib accepts in a CDATA section and XML does not: control characters, and
  * text outside of all elements. Leaves out white space that comes first, as GLib does unless it is
  * such a section. */
-static void append_text(GMarkupParseContext *context, const char *text, gsize size, gpointer user,
+static void append_text(GMarkupParseContext *, const char *text, gsize size, gpointer user,
                         GError **error)
 {
 	struct xmp *x = user;
 	bool is_xml = true;
 
-	(void)context;
 	for (gsize i = 0; i < size; i++)
 		is_xml &= memchr(" \t\r\n", text[i], 4) || (x->depth && !g_ascii_iscntrl(text[i]));
 	if (!is_xml)
@@ -213,12 +209,11 @@ static void append_text(GMarkupParseContext *context, const char *text, gsize si
 
 /* Keeps the processing instructions at the packet's start and end; drops all others, and
  * comments. */
-static void append_instruction(GMarkupParseContext *context, const char *text, gsize size,
-                               gpointer user, GError **error)
+static void append_instruction(GMarkupParseContext *, const char *text, gsize size, gpointer user,
+                               GError **)
 {
 	struct xmp *x = user;
 
-	(void)context, (void)error;
 	if (!x->within && size > 9 && !memcmp(text, "<?xpacket", 9) && !is_encoded(text, size))
 		g_string_append_len(x->kept, text, (gssize)size);
 }

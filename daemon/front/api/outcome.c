@@ -248,9 +248,8 @@ void outcome_tell_refusals(void)
 	tell_count(&rows[ROWS]);
 }
 
-static void end_period(void *context)
+static void end_period(void *)
 {
-	(void)context;
 	outcome_tell_refusals();
 	if (used)
 		loop_timer_start(&period, PERIOD_S * 1000);

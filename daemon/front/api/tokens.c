@@ -52,7 +52,7 @@ static const struct token *find(const struct set *set, const char *digest)
 }
 
 /* Messages do not repeat values: one may be a token, by mistake. */
-static bool see_entry(void *context, const struct textfile_entry *entry)
+static bool see_entry(void *, const struct textfile_entry *entry)
 {
 	static const struct value_kind classes = {VALUE_WORD, .unit = "interactive|batch"};
 	static const struct value_kind shares = {VALUE_NUMBER, 0.01, 100, NULL};
@@ -64,7 +64,6 @@ static bool see_entry(void *context, const struct textfile_entry *entry)
 	char *digest;
 	bool valid;
 
-	(void)context;
 	if (!entry->key) {
 		next.token = g_renew(struct token, next.token, next.count + 1);
 		next.token[next.count] = (struct token){.share = 1};

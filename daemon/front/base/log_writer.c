@@ -117,11 +117,10 @@ static void write_all(void)
 	}
 }
 
-static void *run(void *context)
+static void *run(void *)
 {
 	struct pollfd urgent = {.fd = work, .events = POLLIN};
 
-	(void)context;
 	while (!atomic_load(&stopping)) {
 		write_all();
 		poll(&urgent, 1, REST_MS);
@@ -134,11 +133,10 @@ static void *run(void *context)
 	return NULL;
 }
 
-static void say_lost(void *context)
+static void say_lost(void *)
 {
 	uint64_t count = 0;
 
-	(void)context;
 	if (gap.fd >= 0)
 		loop_await(gap.fd);
 	count = atomic_exchange(&lost, 0);

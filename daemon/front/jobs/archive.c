@@ -302,9 +302,8 @@ static bool do_sql(const char *sql)
 	return !sqlite3_exec(database, sql, NULL, NULL, NULL);
 }
 
-static int get_text(void *context, int count, char **values, char **names)
+static int get_text(void *context, int count, char **values, char **)
 {
-	(void)names;
 	snprintf(context, NAME_SIZE, "%s", count && values[0] ? values[0] : "");
 	return 0;
 }

@@ -423,11 +423,10 @@ static void revive(struct stored *s)
 	}
 }
 
-static void look_at_all(void *context)
+static void look_at_all(void *)
 {
 	uint64_t now = loop_now();
 
-	(void)context;
 	for (struct stored *s = TAILQ_FIRST(&all), *next; s; s = next) {
 		const bool left = s->hidden && !s->under_way && now > s->again;
 
@@ -642,11 +641,10 @@ static struct sigaction before[CRASHES];
 
 /* Notes the running jobs, as far as memory can still be read, and leaves the rest to the handler of
  * before: the instruction comes again, or the signal that somebody has sent. */
-static void crashed(int number, siginfo_t *info, void *context)
+static void crashed(int number, siginfo_t *info, void *)
 {
 	const struct stored *s = TAILQ_FIRST(&all);
 
-	(void)context;
 	for (int i = 0; i < CRASHES; i++)
 		sigaction(crashes[i], &before[i], NULL);
 	for (unsigned left = count; s && left; left--, s = TAILQ_NEXT(s, place))

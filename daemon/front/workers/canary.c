@@ -32,9 +32,8 @@ bool canary_is_fresh(void)
 	return last_success && loop_now() - last_success < 3 * interval_ns();
 }
 
-static void canary_done(struct job *done, void *context)
+static void canary_done(struct job *done, void *)
 {
-	(void)context;
 	if (done->error)
 		log_event(LOG_LEVEL_WARNING,
 		          LOG_FIELDS(.job = done->id, .error = error_slug(done->error)),
@@ -88,11 +87,10 @@ static enum error canary_start(void)
 	return e;
 }
 
-static void canary_check(void *context)
+static void canary_check(void *)
 {
 	const uint64_t now = loop_now(), interval = interval_ns();
 
-	(void)context;
 	/* Until the first success, each check is a try. */
 	if (job || !devices_up() ||
 	    (last_success && (now - last_try < interval || now - last_success < interval)))

@@ -450,9 +450,8 @@ static bool accept_verified(struct codec *c, const struct message_verified *foun
 	       codec_run_tile(c, finding.again, c->job->terms.devices, finding.prefer);
 }
 
-static void codec_prepare(const struct worker *worker, struct start *start)
+static void codec_prepare(const struct worker *, struct start *start)
 {
-	(void)worker;
 	start->memory = config->codec_memory;
 	start->formats = repertoire_allowed();
 }
@@ -595,12 +594,11 @@ static const struct worker_owner codec_worker = {
 };
 
 /* Kills workers that have not left a job after CANCEL_MS, or whose job has taken too much time. */
-static void check_jobs(void *context)
+static void check_jobs(void *)
 {
 	const uint64_t limit = config->job_timeout * 1000000000u, now = loop_now();
 	const uint64_t cancelled = now - CANCEL_MS * UINT64_C(1000000);
 
-	(void)context;
 	for (unsigned i = 0; i < codecs_count(); i++) {
 		struct codec *c = codec_get(i);
 		const struct job *job = c->job;

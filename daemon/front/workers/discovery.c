@@ -113,9 +113,8 @@ static void probe_down(struct worker *worker, const char *reason)
 	choose();
 }
 
-static void probe_prepare(const struct worker *worker, struct start *start)
+static void probe_prepare(const struct worker *, struct start *start)
 {
-	(void)worker;
 	discovery_prepare(start);
 	start->probe = 1;
 }
@@ -128,9 +127,8 @@ static const struct worker_owner probe_worker = {.kind = "probe",
                                                  .message = probe_message,
                                                  .down = probe_down};
 
-static void probe_start(void *context)
+static void probe_start(void *)
 {
-	(void)context;
 	if (probe.owner)
 		worker_fini(&probe);
 	found_count = 0;

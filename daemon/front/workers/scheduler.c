@@ -223,13 +223,12 @@ static struct fair_flow *hopeless(void)
 	return flow;
 }
 
-static void check_devices(void *context)
+static void check_devices(void *)
 {
 	static uint64_t looked;
 	bool blind = loop_held_up(&looked, CHECK_MS);
 	struct fair_flow *flow;
 
-	(void)context;
 	devices_check(blind);
 	for (unsigned i = 0; i < devices_count(); i++) {
 		struct device *d = device_get(i);

@@ -461,12 +461,11 @@ static void check_dying(struct worker *w)
 	worker_down(w, WORKER_LOST);
 }
 
-static void check_workers(void *context)
+static void check_workers(void *)
 {
 	struct worker *w;
 	const char *reason;
 
-	(void)context;
 	for (GSList *at = lost, *next; at; at = next) {
 		const pid_t pid = GPOINTER_TO_INT(at->data);
 

@@ -17,9 +17,8 @@ enum { TILES_MAX = 64, FLUSH_MS = 1000 };
 
 static struct worker worker; /* owner NULL: there is no collector */
 
-static void worker_prepare(const struct worker *w, struct start *start)
+static void worker_prepare(const struct worker *, struct start *start)
 {
-	(void)w;
 	snprintf(start->endpoint, sizeof start->endpoint, "%s", config->otlp_endpoint);
 }
 
