@@ -21,46 +21,33 @@
 #include "codec/formats/heif.h"
 #include "codec/formats/jxl.h"
 
-enum bound {
-	SCANS,
-	FRAMES,
-	TEXTS,
-	TEXT_BYTES,
-	PROFILE_BYTES,
-	EXIF_DIRECTORIES,
-	EXIF_ENTRIES,
-	PAGES,
-	TIFF_TAGS,
-	METADATA_BYTES,
-	PAGES_BYTES,
-	OVERLAPS,
-	HEADER_BYTES,
-	CODED_PROFILE_BYTES,
-	BOUNDS
-};
-
 /* Limits on what a decoder keeps in memory. Real files use at most a tenth of them, except for
  * frames and pages. A TIFF decoder frees one page before the next, so its limits are per page; the
  * limit on all pages bounds the work to half a second. */
+#define ALL_BOUNDS(BOUND)                                                                          \
+	BOUND(SCANS, 100, "scans")                                                                 \
+	BOUND(FRAMES, 10000, "frames")                                                             \
+	BOUND(TEXTS, 1000, "text chunks")                                                          \
+	BOUND(TEXT_BYTES, 16 << 20, "bytes of text")                                               \
+	BOUND(PROFILE_BYTES, 16 << 20, "bytes of ICC profile")                                     \
+	BOUND(EXIF_DIRECTORIES, 64, "EXIF directories")                                            \
+	BOUND(EXIF_ENTRIES, 4096, "EXIF entries")                                                  \
+	BOUND(PAGES, 20000, "pages")                                                               \
+	BOUND(TIFF_TAGS, 1000000, "TIFF tags")                                                     \
+	BOUND(METADATA_BYTES, 64 << 20, "bytes of metadata")                                       \
+	BOUND(PAGES_BYTES, 512 << 20, "bytes of metadata in all pages")                            \
+	BOUND(OVERLAPS, 3, "times its own size in items")                                          \
+	BOUND(HEADER_BYTES, 4096, "bytes of header")                                               \
+	BOUND(CODED_PROFILE_BYTES, 4 << 20, "bytes of coded ICC profile")
+
+#define SYMBOL(symbol, ...)      symbol,
+#define ROW(symbol, limit, what) {limit, what},
+enum bound { ALL_BOUNDS(SYMBOL) BOUNDS };
+
 static const struct {
 	uint64_t limit;
 	const char *what;
-} bounds[BOUNDS] = {
-    [SCANS] = {100, "scans"},
-    [FRAMES] = {10000, "frames"},
-    [TEXTS] = {1000, "text chunks"},
-    [TEXT_BYTES] = {16 << 20, "bytes of text"},
-    [PROFILE_BYTES] = {16 << 20, "bytes of ICC profile"},
-    [EXIF_DIRECTORIES] = {64, "EXIF directories"},
-    [EXIF_ENTRIES] = {4096, "EXIF entries"},
-    [PAGES] = {20000, "pages"},
-    [TIFF_TAGS] = {1000000, "TIFF tags"},
-    [METADATA_BYTES] = {64 << 20, "bytes of metadata"},
-    [PAGES_BYTES] = {512 << 20, "bytes of metadata in all pages"},
-    [OVERLAPS] = {3, "times its own size in items"},
-    [HEADER_BYTES] = {4096, "bytes of header"},
-    [CODED_PROFILE_BYTES] = {4 << 20, "bytes of coded ICC profile"},
-};
+} bounds[BOUNDS] = {ALL_BOUNDS(ROW)};
 
 struct walk {
 	const uint8_t *body;
