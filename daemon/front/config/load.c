@@ -105,20 +105,14 @@ struct option_row {
 
 _Static_assert(CONFIG_NAME_MAX == 63, "the pattern of NAME says so");
 
+#define PLACE(member, type) offsetof(struct config, member), sizeof(CONFIG_##type)
 #define SECTION(name, text) {#name, NULL, OPTION_START, 0, 0, "", 0, 0, text},
 #define OPTION(member, name, type, reload, default_, min, max, text)                               \
-	{name,                                                                                     \
-	 &type_##type,                                                                             \
-	 OPTION_##reload,                                                                          \
-	 offsetof(struct config, member),                                                          \
-	 sizeof(CONFIG_##type),                                                                    \
-	 default_,                                                                                 \
-	 min,                                                                                      \
-	 max,                                                                                      \
-	 text},
+	{name, &type_##type, OPTION_##reload, PLACE(member, type), default_, min, max, text},
 static const struct option_row options[OPTIONS] = {
 #include "front/config/options.def"
 };
+#undef PLACE
 #undef SECTION
 #undef OPTION
 
