@@ -114,10 +114,9 @@ static void place_jpeg(const struct stream *s)
 static uint64_t jpeg_devices(void)
 {
 	uint64_t devices = 0;
+	const struct device *d;
 
-	for (unsigned i = 0; i < devices_count(); i++) {
-		const struct device *d = device_get(i);
-
+	for (unsigned i = 0; (d = device_get(i)); i++) {
 		if (device_state(d) == DEVICE_UP && !d->ready.jpeg_pixels)
 			die("a device takes no JPEG: see --jpeg-memory and --jpeg-on-any");
 		if (!d->programs.jpeg)
@@ -218,11 +217,13 @@ static double processor_time(pid_t pid)
 
 static void take_sample(void)
 {
+	const struct device *d;
+
 	now.time = loop_now();
 	now.front = processor_time(getpid());
 	now.workers = 0;
-	for (unsigned i = 0; i < devices_count(); i++)
-		now.workers += processor_time(device_get(i)->worker.pid);
+	for (unsigned i = 0; (d = device_get(i)); i++)
+		now.workers += processor_time(d->worker.pid);
 }
 
 static void report(void)
@@ -232,7 +233,7 @@ static void report(void)
 
 	printf("%u devices, %s, %ux%ux%u:%s, %u streams: %.1f images/s, %.0f tiles/s, %.2f GB/s "
 	       "each way; cores: front %.2f, workers %.2f\n",
-	       devices_count(), chain_text, image.width, image.height, image.bands,
+	       devices_wanted(), chain_text, image.width, image.height, image.bands,
 	       pixel_type_rows[image.type].name, stream_count, images,
 	       (double)(now.tiles - before.tiles) / s, images * (double)image_size(&image) * 1e-9,
 	       (now.front - before.front) / s, (now.workers - before.workers) / s);
@@ -244,8 +245,8 @@ static void look(void *context)
 	unsigned warm_s = seconds < WARM_S ? seconds : WARM_S;
 
 	(void)context;
-	if (phase == STARTING && now.tiles == 0 && devices_count() &&
-	    devices_up() == devices_count() && (!jpeg || jpeg_devices())) {
+	if (phase == STARTING && now.tiles == 0 && devices_wanted() &&
+	    devices_up() == devices_wanted() && (!jpeg || jpeg_devices())) {
 		now.tiles = 1;
 		for (unsigned i = 0; i < stream_count; i++)
 			start_job(&streams[i]);

@@ -339,16 +339,14 @@ static void set_configuration(unsigned how)
 static void check_tiles(void)
 {
 	unsigned tasks = 0, on_devices = 0;
+	const struct codec *c;
+	const struct device *d;
 
-	for (unsigned i = 0; i < codecs_count(); i++) {
-		const struct codec *c = codec_get(i);
-
+	for (unsigned i = 0; (c = codec_get(i)); i++) {
 		must(c->tasks <= SLOTS_MAX && (!c->job || c->job->codec == c));
 		tasks += c->tasks;
 	}
-	for (unsigned i = 0; i < devices_count(); i++) {
-		const struct device *d = device_get(i);
-
+	for (unsigned i = 0; (d = device_get(i)); i++) {
 		must(d->held_count <= WINDOW_MAX && d->load.units >= -1e-3 &&
 		     d->load.ns_per_unit > 0);
 		on_devices += d->held_count;

@@ -116,10 +116,10 @@ bool simulated_finish(unsigned device, enum error error)
 /* Returns the device that finishes a tile next, and when; INFINITY if none has one. */
 static double soonest(unsigned *device)
 {
+	const struct device *d;
 	double end = INFINITY;
 
-	for (unsigned i = 0; i < devices_count(); i++) {
-		const struct device *d = device_get(i);
+	for (unsigned i = 0; (d = device_get(i)); i++) {
 		double ends = begun[i];
 
 		if (!d->held_count)

@@ -25,17 +25,17 @@ enum { SHARES_EVERY = 64, MEMORY_BEYOND = 2 << 20 };
 static void check_tasks(void)
 {
 	unsigned of_codecs = 0, away_or_waiting = scheduler_waiting();
+	const struct codec *c;
+	const struct device *d;
 
-	for (unsigned i = 0; i < codecs_count(); i++) {
-		const struct job *job = codec_get(i)->job;
-
-		must(codec_get(i)->tasks <= SLOTS_MAX);
-		must(!job || job_tiles_done(job) <= job_tiles(job));
-		of_codecs += codec_get(i)->tasks;
+	for (unsigned i = 0; (c = codec_get(i)); i++) {
+		must(c->tasks <= SLOTS_MAX);
+		must(!c->job || job_tiles_done(c->job) <= job_tiles(c->job));
+		of_codecs += c->tasks;
 	}
-	for (unsigned i = 0; i < devices_count(); i++) {
-		must(device_get(i)->held_count <= WINDOW_MAX);
-		away_or_waiting += device_get(i)->held_count;
+	for (unsigned i = 0; (d = device_get(i)); i++) {
+		must(d->held_count <= WINDOW_MAX);
+		away_or_waiting += d->held_count;
 	}
 	if (of_codecs != away_or_waiting)
 		violated("codecs await %u tiles, %u are at devices or wait for one", of_codecs,

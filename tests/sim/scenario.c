@@ -163,8 +163,10 @@ static bool are_all_up(void)
 
 static bool is_at_rest(void)
 {
-	for (unsigned i = 0; i < codecs_count(); i++)
-		if (codec_get(i)->job || codec_get(i)->tasks) /* perhaps an ended job's */
+	const struct codec *c;
+
+	for (unsigned i = 0; (c = codec_get(i)); i++)
+		if (c->job || c->tasks) /* perhaps an ended job's */
 			return false;
 	return are_all_up() && !sim_clients() && !jobs_open() && !store_survey().jobs &&
 	       !store_survey().changes;

@@ -107,6 +107,7 @@ void answer_job(struct answer *answer, const struct job *job, uint64_t received_
 {
 	char lost[128] = "", devices[256] = "", item[96];
 	const char *by[JPEG_SIDES];
+	const struct device *d;
 
 	if (job->error) {
 		answer_problem(answer, job->error, &job->problem);
@@ -125,10 +126,9 @@ void answer_job(struct answer *answer, const struct job *job, uint64_t received_
 				list_add(lost, sizeof lost, loss_rows[l].token);
 		if (*lost)
 			answer_header(answer, "X-Lost", "%s", lost);
-		for (unsigned i = 0; i < devices_count(); i++)
+		for (unsigned i = 0; (d = device_get(i)); i++)
 			if (job->devices_used >> i & 1) {
-				snprintf(item, sizeof item, "%s (%s)", device_get(i)->label,
-				         device_get(i)->ready.name);
+				snprintf(item, sizeof item, "%s (%s)", d->label, d->ready.name);
 				list_add(devices, sizeof devices, item);
 			}
 		if (*devices)

@@ -160,11 +160,10 @@ void catalogue_get_filter(struct request *r)
 void catalogue_get_devices(struct request *r)
 {
 	json_t *list = json_array();
+	const struct device *d;
 	char index[32];
 
-	for (unsigned i = 0; i < devices_count(); i++) {
-		const struct device *d = device_get(i);
-
+	for (unsigned i = 0; (d = device_get(i)); i++) {
 		if (device_state(d) == DEVICE_REMOVED)
 			continue;
 		snprintf(index, sizeof index, "%u:%u", d->found.platform, d->found.device);
@@ -210,6 +209,7 @@ static json_t *describe_choice(const struct device *d, const struct message_choi
 void catalogue_get_kernels(struct request *r)
 {
 	static const char *const origins[] = {"general", "special", "classic"};
+	const struct device *d;
 	struct metric_summary s;
 	json_t *kernels = json_array(), *choices = json_array(), *variants = json_array();
 
@@ -225,10 +225,9 @@ void catalogue_get_kernels(struct request *r)
 		              "bytes", (json_int_t)bytes, "bytes_per_second",
 		              s.total > 0 ? bytes / s.total : 0.0));
 	}
-	for (unsigned i = 0; i < devices_count(); i++)
-		for (unsigned j = 0; j < device_get(i)->choice_count; j++)
-			json_array_append_new(
-			    choices, describe_choice(device_get(i), &device_get(i)->choices[j]));
+	for (unsigned i = 0; (d = device_get(i)); i++)
+		for (unsigned j = 0; j < d->choice_count; j++)
+			json_array_append_new(choices, describe_choice(d, &d->choices[j]));
 	for (enum kernel k = 0; k < KERNELS; k++) {
 		const struct kernel_row *row = kernel_row(k);
 

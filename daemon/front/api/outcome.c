@@ -19,13 +19,14 @@ enum { FILTERS_SIZE = 256, IMAGE_SIZE = 48 };
 /* Lists the labels of the devices that worked on a job, "gpu0,gpu1". */
 static void list_devices(const struct job *job, char *text, size_t room)
 {
+	const struct device *d;
+
 	*text = '\0';
-	for (unsigned i = 0; i < devices_count(); i++)
+	for (unsigned i = 0; (d = device_get(i)); i++)
 		if (job->devices_used >> i & 1) {
 			const size_t used = strlen(text);
 
-			snprintf(text + used, room - used, "%s%s", used ? "," : "",
-			         device_get(i)->label);
+			snprintf(text + used, room - used, "%s%s", used ? "," : "", d->label);
 		}
 }
 

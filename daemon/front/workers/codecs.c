@@ -599,8 +599,9 @@ static void check_jobs(void *)
 	const uint64_t limit = config->job_timeout * 1000000000u, now = loop_now();
 	const uint64_t cancelled = now - CANCEL_MS * UINT64_C(1000000);
 
-	for (unsigned i = 0; i < codecs_count(); i++) {
-		struct codec *c = codec_get(i);
+	struct codec *c;
+
+	for (unsigned i = 0; (c = codec_get(i)); i++) {
 		const struct job *job = c->job;
 
 		if ((c->dropped && c->dropped_at < cancelled) ||
@@ -626,29 +627,29 @@ enum error codecs_init(const struct codec_owner *o)
 	if (e)
 		return e;
 	loop_timer_repeat(&check, CHECK_MS);
-	while (!e && codecs_count() < config->codecs)
-		e = codec_add(&codec_worker);
-	return e;
+	return codecs_add(&codec_worker);
 }
 
 void codecs_reload(void)
 {
-	for (unsigned i = 0; i < codecs_count(); i++)
-		codec_check_idle(codec_get(i));
-	while (codecs_count() < config->codecs)
-		if (codec_add(&codec_worker))
-			break;
+	struct codec *c;
+
+	for (unsigned i = 0; (c = codec_get(i)); i++)
+		codec_check_idle(c);
+	if (codecs_add(&codec_worker))
+		log_warning("fewer codec workers run than configured");
 }
 
 /* Also ends jobs that are still open; their clients have gone. */
 void codecs_fini(void)
 {
 	struct job *waiting;
+	struct codec *c;
 
 	while ((waiting = job_next_waiting(~0u)))
 		job_finish(waiting, ERR_DRAINING, NULL);
-	for (unsigned i = 0; i < codecs_count(); i++)
-		worker_fini(&codec_get(i)->worker);
+	for (unsigned i = 0; (c = codec_get(i)); i++)
+		worker_fini(&c->worker);
 	runs_fini();
 	loop_timer_fini(&check);
 }

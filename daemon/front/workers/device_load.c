@@ -82,12 +82,10 @@ void load_learn(struct load *load, double units, uint64_t ns)
 
 struct device *load_soonest(double units, uint64_t allowed)
 {
-	const unsigned devices = devices_count();
-	struct device *best = NULL;
+	struct device *best = NULL, *d;
 	double min = INFINITY;
 
-	for (unsigned i = 0; i < devices; i++) {
-		struct device *d = device_get(i);
+	for (unsigned i = 0; (d = device_get(i)); i++) {
 		const double ns = (d->load.units + units) * d->load.ns_per_unit;
 
 		if (ns >= min || (allowed && !(allowed >> i & 1)) || device_state(d) != DEVICE_UP)
@@ -100,11 +98,12 @@ struct device *load_soonest(double units, uint64_t allowed)
 
 double load_together(double units)
 {
+	const struct device *d;
 	double speed = 0;
 
-	for (unsigned i = 0; i < devices_count(); i++)
-		if (device_state(device_get(i)) == DEVICE_UP)
-			speed += 1 / device_get(i)->load.ns_per_unit;
+	for (unsigned i = 0; (d = device_get(i)); i++)
+		if (device_state(d) == DEVICE_UP)
+			speed += 1 / d->load.ns_per_unit;
 	return speed > 0 ? units / speed : 0;
 }
 
@@ -115,16 +114,14 @@ uint64_t load_samples_max(const struct chain *chain)
 	/* Devices that are this many times slower than the fastest do not count. */
 	const double too_slow = 16;
 	double fastest = INFINITY, slowest = 0, samples;
+	const struct device *d;
 
-	for (unsigned i = 0; i < devices_count(); i++)
-		if (!device_get(i)->unwanted)
-			fastest = fmin(fastest, device_get(i)->load.ns_per_unit);
-	for (unsigned i = 0; i < devices_count(); i++) {
-		const double ns = device_get(i)->load.ns_per_unit;
-
-		if (!device_get(i)->unwanted && ns <= fastest * too_slow)
-			slowest = fmax(slowest, ns);
-	}
+	for (unsigned i = 0; (d = device_get(i)); i++)
+		if (!d->unwanted)
+			fastest = fmin(fastest, d->load.ns_per_unit);
+	for (unsigned i = 0; (d = device_get(i)); i++)
+		if (!d->unwanted && d->load.ns_per_unit <= fastest * too_slow)
+			slowest = fmax(slowest, d->load.ns_per_unit);
 	samples = slowest > 0 ? tile_ns / (slowest * cost_per_sample(chain)) : samples_min;
 	return (uint64_t)fmax(samples, samples_min);
 }

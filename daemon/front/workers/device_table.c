@@ -46,11 +46,6 @@ void device_table_clear(void)
 		free(devices[--device_count]);
 }
 
-unsigned devices_count(void)
-{
-	return device_count;
-}
-
 unsigned devices_wanted(void)
 {
 	unsigned wanted = 0;
@@ -62,7 +57,7 @@ unsigned devices_wanted(void)
 
 struct device *device_get(unsigned i)
 {
-	return devices[i];
+	return i < device_count ? devices[i] : NULL;
 }
 
 enum device_state device_state(const struct device *d)

@@ -71,8 +71,9 @@ struct device {
 	uint64_t last_up;
 };
 
-/* Count all devices, including removed ones; the wanted ones; those that are up. */
-unsigned devices_count(void);
+/* Returns a device by its number, also a removed one; NULL after the last. */
+struct device *device_get(unsigned i);
+/* Count the wanted devices; those that are up. */
 unsigned devices_wanted(void);
 unsigned devices_up(void);
 /* Returns the devices of a set that are up, as bits; 0: of all. */
@@ -83,7 +84,6 @@ void devices_publish(void);
 void devices_count_programs(uint32_t *built, uint32_t *pending);
 /* Returns the seconds until a device is expected to be up, at least 1. */
 unsigned devices_next_try(void);
-struct device *device_get(unsigned i);
 
 /* Returns the wanted devices whose label matches a pattern, or that match it as a value of the
  * option `device`: bit i for device_get(i). */

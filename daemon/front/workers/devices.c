@@ -441,21 +441,17 @@ static bool holds_too_long(const struct device *d)
 
 void devices_check(bool blind)
 {
-	for (unsigned i = 0; i < devices_count(); i++) {
-		struct device *d = device_get(i);
+	struct device *d;
 
+	for (unsigned i = 0; (d = device_get(i)); i++)
 		if (!blind && holds_too_long(d))
 			worker_kill(&d->worker, "timeout");
-	}
 	if (devices_up())
 		return;
-	for (unsigned i = 0; i < devices_count(); i++) {
-		struct worker *w = &device_get(i)->worker;
-
-		if (device_state(device_get(i)) == DEVICE_QUARANTINED &&
-		    w->state == WORKER_STOPPED && loop_timer_left(&w->timer) > QUARANTINE_ALONE_MS)
-			loop_timer_start(&w->timer, QUARANTINE_ALONE_MS);
-	}
+	for (unsigned i = 0; (d = device_get(i)); i++)
+		if (device_state(d) == DEVICE_QUARANTINED && d->worker.state == WORKER_STOPPED &&
+		    loop_timer_left(&d->worker.timer) > QUARANTINE_ALONE_MS)
+			loop_timer_start(&d->worker.timer, QUARANTINE_ALONE_MS);
 }
 
 enum error devices_init(const struct device_owner *o)
@@ -466,12 +462,12 @@ enum error devices_init(const struct device_owner *o)
 
 void devices_fini(void)
 {
-	discovery_fini();
-	for (unsigned i = 0; i < devices_count(); i++)
-		worker_fini(&device_get(i)->worker);
-	for (unsigned i = 0; i < devices_count(); i++) {
-		struct device *d = device_get(i);
+	struct device *d;
 
+	discovery_fini();
+	for (unsigned i = 0; (d = device_get(i)); i++)
+		worker_fini(&d->worker);
+	for (unsigned i = 0; (d = device_get(i)); i++) {
 		arenas_leave(&d->arenas);
 		lose_tasks(d, false);
 		self_test_free(&d->self_test);

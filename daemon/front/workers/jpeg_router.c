@@ -111,13 +111,11 @@ static bool is_distrusted(const struct device *d)
 static uint64_t devices_for(const struct job *job, uint64_t pixels)
 {
 	uint64_t devices = devices_up_of(job->terms.devices);
+	const struct device *d;
 
-	for (unsigned i = 0; i < devices_count(); i++) {
-		const struct device *d = device_get(i);
-
+	for (unsigned i = 0; (d = device_get(i)); i++)
 		if (!d->programs.jpeg || d->ready.jpeg_pixels < MAX(pixels, 1) || is_distrusted(d))
 			devices &= ~(UINT64_C(1) << i);
-	}
 	return devices;
 }
 
@@ -125,6 +123,7 @@ enum jpeg_reason jpeg_router_ask(const struct job *job, uint32_t *pixels_max)
 {
 	const struct message_job *options = &job->options;
 	uint64_t devices = devices_for(job, 0);
+	const struct device *d;
 
 	*pixels_max = 0;
 	if (job->terms.codec == JPEG_BY_CPU)
@@ -132,9 +131,9 @@ enum jpeg_reason jpeg_router_ask(const struct job *job, uint32_t *pixels_max)
 	if (options->has_target || options->verify || job->gather ||
 	    job->chain->chain->variant == VARIANT_REFERENCE)
 		return JPEG_REASON_PIXELS;
-	for (unsigned i = 0; i < devices_count(); i++)
-		if (devices >> i & 1 && device_get(i)->ready.jpeg_pixels > *pixels_max)
-			*pixels_max = device_get(i)->ready.jpeg_pixels;
+	for (unsigned i = 0; (d = device_get(i)); i++)
+		if (devices >> i & 1)
+			*pixels_max = MAX(*pixels_max, d->ready.jpeg_pixels);
 	return *pixels_max ? JPEG_REASON_NONE : JPEG_REASON_DEVICE;
 }
 

@@ -22,14 +22,9 @@ static const struct codec_owner *owner;
 static struct codec codecs[CODECS_MAX];
 static unsigned codec_count; /* ever started */
 
-unsigned codecs_count(void)
-{
-	return codec_count;
-}
-
 struct codec *codec_get(unsigned i)
 {
-	return &codecs[i];
+	return i < codec_count ? &codecs[i] : NULL;
 }
 
 unsigned runs_workers(void)
@@ -238,15 +233,19 @@ bool codec_settle_job(struct codec *c)
 	return true;
 }
 
-enum error codec_add(const struct worker_owner *o)
+enum error codecs_add(const struct worker_owner *o)
 {
-	const unsigned number = codec_count;
-	enum error e = open_arena(number);
+	enum error e = ERR_OK;
 
-	if (e)
-		return e;
-	codec_count++;
-	return worker_start(&codecs[number].worker, o, number);
+	while (!e && codec_count < config->codecs) {
+		const unsigned number = codec_count;
+
+		e = open_arena(number);
+		codec_count += !e;
+		if (!e)
+			e = worker_start(&codecs[number].worker, o, number);
+	}
+	return e;
 }
 
 static const struct job_owner job_owner = {.waiting = runs_wake, .cancelled = job_cancelled};

@@ -52,12 +52,12 @@ struct codec_owner {
 void runs_init(const struct codec_owner *owner);
 void runs_fini(void);
 
-/* The number of codec workers ever started, for codec_get(). */
-unsigned codecs_count(void);
+/* Returns a codec worker by its number, also one that takes no jobs any more; NULL after the
+ * last. */
 struct codec *codec_get(unsigned i);
 
-/* Adds a codec worker at the end of the array, below CODECS_MAX. Fails as arenas_open(). */
-enum error codec_add(const struct worker_owner *owner) MUST_CHECK;
+/* Adds codec workers until there are as many as configured. Fails as arenas_open(). */
+enum error codecs_add(const struct worker_owner *owner) MUST_CHECK;
 
 /* Gives waiting jobs to idle codec workers. */
 void runs_wake(void);

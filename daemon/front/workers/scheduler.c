@@ -59,16 +59,15 @@ static bool is_hopeful(const struct device *d)
 
 bool scheduler_has_hope(uint64_t which)
 {
+	const double s = fmax(no_device_s, no_device_share * (double)config->job_timeout);
+	const struct device *d;
+
 	if (!which && !discovery_done())
 		return true;
-	for (unsigned i = 0; i < devices_count(); i++) {
-		const struct device *d = device_get(i);
-		const double s = fmax(no_device_s, no_device_share * (double)config->job_timeout);
-
+	for (unsigned i = 0; (d = device_get(i)); i++)
 		if ((which ? which >> i & 1 : !d->unwanted) &&
 		    (is_hopeful(d) || (double)(loop_now() - d->last_up) <= s * 1e9))
 			return true;
-	}
 	return false;
 }
 
@@ -228,14 +227,12 @@ static void check_devices(void *)
 	static uint64_t looked;
 	bool blind = loop_held_up(&looked, CHECK_MS);
 	struct fair_flow *flow;
+	struct device *d;
 
 	devices_check(blind);
-	for (unsigned i = 0; i < devices_count(); i++) {
-		struct device *d = device_get(i);
-
+	for (unsigned i = 0; (d = device_get(i)); i++)
 		if (blind || is_hopeful(d))
 			d->last_up = loop_now();
-	}
 	admission_stalled(!devices_up());
 	if (!scheduler_has_hope(0))
 		fail_waiting(ERR_NO_DEVICE);
