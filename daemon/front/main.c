@@ -74,7 +74,8 @@ static void drain_check(void *)
 	drain_closed = true;
 	waited = now - drain_closes;
 	/* Jobs of the archive go on after the restart. */
-	if (!drain_over && remotes_drained() && jobs_open() <= survey.lasting && !survey.changes) {
+	if (!drain_over && remotes_drained() && jobs_count().open <= survey.lasting &&
+	    !survey.changes) {
 		outcome_tell_refusals();
 		last_words();
 		log_notice("stopped");

@@ -29,10 +29,10 @@ static uint64_t last_ended, last_time;
 static struct work work_now(void)
 {
 	return (struct work){.devices_up = devices_up(),
-	                     .jobs = jobs_open(),
+	                     .jobs = jobs_count().open,
 	                     .tiles_waiting = scheduler_waiting(),
 	                     .tiles_back = scheduler_returned(),
-	                     .jobs_ended = jobs_ended()};
+	                     .jobs_ended = jobs_count().ended};
 }
 
 /* Returns true if work has not moved since *since for longer than the limit. */

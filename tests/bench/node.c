@@ -385,10 +385,11 @@ double node_free_wait(struct node *n)
 bool node_is_empty(struct node *n, uint64_t *answered)
 {
 	enter(n);
-	*answered = jobs_ended();
-	return jobs_ended() == n->answered && !n->arriving && !n->runs && !jobs_open() &&
-	       !jobs_waiting() && !scheduler_waiting() && !share_total(SHARE_JOBS) &&
-	       !share_total(SHARE_BODIES) && n->idle_codecs == n->kind->codecs;
+	*answered = jobs_count().ended;
+	return jobs_count().ended == n->answered && !n->arriving && !n->runs &&
+	       !jobs_count().open && !jobs_count().waiting && !scheduler_waiting() &&
+	       !share_total(SHARE_JOBS) && !share_total(SHARE_BODIES) &&
+	       n->idle_codecs == n->kind->codecs;
 }
 
 /* No job is cancelled here. */

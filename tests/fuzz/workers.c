@@ -440,7 +440,7 @@ static void end_jobs(void)
 	enum { STEPS_MAX = 400 };
 	unsigned steps = 0;
 
-	while (jobs_open() && steps++ < STEPS_MAX) {
+	while (jobs_count().open && steps++ < STEPS_MAX) {
 		struct worker *w, *next;
 
 		wake_spools();
@@ -457,7 +457,7 @@ static void end_jobs(void)
 		pass(STEP_MS);
 		check_tiles();
 	}
-	must(!jobs_open());
+	must(!jobs_count().open);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

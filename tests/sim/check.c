@@ -66,8 +66,8 @@ void check_step(void)
 	check_tasks();
 	if (sim_turns() % SHARES_EVERY == 0)
 		check_shares();
-	if (spool_memory() > config->max_memory + MEMORY_BEYOND)
-		violated("bodies and answers take %lu bytes of at most %lu", spool_memory(),
+	if (spool_use().memory > config->max_memory + MEMORY_BEYOND)
+		violated("bodies and answers take %lu bytes of at most %lu", spool_use().memory,
 		         config->max_memory);
 	check_answers_step();
 }
@@ -77,11 +77,11 @@ void check_idle(void)
 	for (enum share_kind kind = 0; kind < SHARE_KINDS; kind++)
 		if (share_total(kind))
 			violated("%lu of share %d are still held", share_total(kind), kind);
-	must(!spool_memory());
-	must(!spool_count(false) && !spool_count(true));
+	must(!spool_use().memory);
+	must(!spool_use().in_files && !spool_use().in_memory);
 	must(!remotes_requests());
 	must(!scheduler_waiting());
-	must(!jobs_waiting());
+	must(!jobs_count().waiting);
 	must(metric_value(METRIC_CONNECTIONS, NULL, NULL) == 0);
 	must(metric_value(METRIC_REQUESTS, NULL, NULL) == 0);
 	check_work_idle();

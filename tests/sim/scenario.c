@@ -168,7 +168,7 @@ static bool is_at_rest(void)
 	for (unsigned i = 0; (c = codec_get(i)); i++)
 		if (c->job || c->tasks) /* perhaps an ended job's */
 			return false;
-	return are_all_up() && !sim_clients() && !jobs_open() && !store_survey().jobs &&
+	return are_all_up() && !sim_clients() && !jobs_count().open && !store_survey().jobs &&
 	       !store_survey().changes;
 }
 
@@ -194,7 +194,7 @@ static void look(void *context, uint64_t number)
 		sim_clients_describe(waits, sizeof waits);
 		violated(
 		    "no rest after %lu s: %u clients, %u jobs, %u of %u devices up, %u stored; %s",
-		    rest_ns / SIM_S, sim_clients(), jobs_open(), devices_up(), sim_devices,
+		    rest_ns / SIM_S, sim_clients(), jobs_count().open, devices_up(), sim_devices,
 		    store_survey().jobs, waits);
 	}
 	sim_after(REST_MS * SIM_MS, look, NULL, 0);

@@ -34,7 +34,7 @@ TEST(test_spool)
 	assert_int_equal(spool_open(&small, 10), ERR_OK);
 	assert_int_equal(extend(&small, 0, data, 600), ERR_OK);
 	assert_true(small.in_memory);
-	assert_int_equal(spool_memory(), 600);
+	assert_int_equal(spool_use().memory, 600);
 	assert_int_equal(spool_settle(&small, 600), ERR_OK);
 	/* Outgrows its memory: moves to a file, with what it holds. */
 	assert_int_equal(spool_open(&large, 600), ERR_OK);
@@ -42,7 +42,7 @@ TEST(test_spool)
 	assert_int_equal(spool_open(&third, 700), ERR_QUEUE_FULL);
 	assert_int_equal(extend(&large, 600, data, 600), ERR_OK);
 	assert_false(large.in_memory);
-	assert_int_equal(spool_memory(), 600);
+	assert_int_equal(spool_use().memory, 600);
 	assert_int_equal(spool_settle(&large, 1200), ERR_OK);
 	assert_int_equal(pread(large.fd, back, sizeof back, 0), 1200);
 	assert_memory_equal(back + 600, data, 600);
@@ -66,7 +66,7 @@ TEST(test_spool)
 	assert_int_equal(pwrite(small.writer, back, 1200, 400), 1200);
 	assert_int_equal(pwrite(small.writer, data, 400, 0), 400);
 	assert_int_equal(spool_settle(&small, 1600), ERR_OK);
-	assert_int_equal(spool_memory(), 1600);
+	assert_int_equal(spool_use().memory, 1600);
 	assert_int_equal(spool_open(&third, 1), ERR_QUEUE_FULL);
 	assert_int_equal(spool_open_answer(&third, 1, "b"), ERR_OK);
 	assert_false(third.in_memory);
@@ -74,14 +74,14 @@ TEST(test_spool)
 	spool_close(&small);
 	spool_close(&large);
 	spool_close(&large);
-	assert_int_equal(spool_memory(), 0);
+	assert_int_equal(spool_use().memory, 0);
 	/* A file that cannot be made is told, each time. */
 	settings.cache_dir = "nowhere";
 	assert_int_equal(spool_open(&large, 2000), ERR_OK);
 	assert_int_equal(spool_take_file(&large), ERR_IO);
 	assert_int_equal(spool_take_file(&large), ERR_IO);
 	spool_close(&large);
-	assert_int_equal(spool_count(false), 0);
+	assert_int_equal(spool_use().in_files, 0);
 }
 
 static bool can_change(int fd)
@@ -111,7 +111,7 @@ TEST(test_spool_settled)
 		assert_false(memfd_seal(worker));
 		assert_false(spool_release(&spool));
 		assert_int_equal(spool_settle(&spool, UINT64_C(1) << 62), ERR_IO);
-		assert_int_equal(spool_memory(), large ? 0 : 600);
+		assert_int_equal(spool_use().memory, large ? 0 : 600);
 		if (!large)
 			munmap(mapped, 1);
 		assert_int_equal(memfd_seal(worker), !large);
@@ -127,7 +127,7 @@ TEST(test_spool_settled)
 		assert_memory_equal(back, data, 600);
 		spool_close(&spool);
 	}
-	assert_int_equal(spool_memory(), 0);
+	assert_int_equal(spool_use().memory, 0);
 }
 
 /* One byte far out is no answer of that size. */
@@ -143,7 +143,7 @@ TEST(test_spool_sparse)
 		assert_int_equal(spool_open_answer(&spool, 1000, "a"), ERR_OK);
 		assert_int_equal(pwrite(spool.writer, "x", 1, places[i]), 1);
 		assert_int_equal(spool_settle(&spool, (uint64_t)places[i] + 1), ERR_IO);
-		assert_int_equal(spool_memory(), 1000);
+		assert_int_equal(spool_use().memory, 1000);
 		spool_close(&spool);
 	}
 }
@@ -166,5 +166,5 @@ TEST(test_spool_adopted)
 	assert_int_equal(spool_settle(&spool, 4), ERR_OK);
 	spool_close(&spool);
 	assert_int_equal(spool_adopt(&spool, 4, open("/dev/null", O_RDWR)), ERR_IO);
-	assert_int_equal(spool_memory(), 0);
+	assert_int_equal(spool_use().memory, 0);
 }

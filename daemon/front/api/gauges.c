@@ -171,8 +171,8 @@ void gauges_update(bool ready)
 		           admission_predict(class, work_cost(0)));
 	metric_set(METRIC_TILES_QUEUED, NULL, NULL, scheduler_waiting());
 	devices_publish();
-	metric_set(METRIC_JOBS, "waiting", NULL, jobs_waiting());
-	metric_set(METRIC_JOBS, "running", NULL, jobs_open() - jobs_waiting());
+	metric_set(METRIC_JOBS, "waiting", NULL, jobs_count().waiting);
+	metric_set(METRIC_JOBS, "running", NULL, jobs_count().open - jobs_count().waiting);
 	metric_set(METRIC_STORED_JOBS, "open", NULL, survey.jobs - stored);
 	metric_set(METRIC_STORED_JOBS, "ended", NULL, stored);
 	metric_set(METRIC_STORED_OLDEST, NULL, NULL, (double)survey.oldest * 1e-9);
@@ -180,9 +180,9 @@ void gauges_update(bool ready)
 	metric_set(METRIC_ARCHIVE_REFUSES, NULL, NULL, archive_check(&problem) != ERR_OK);
 	metric_set(METRIC_STORED_BYTES, NULL, NULL, (double)share_total(SHARE_RESULT_SIZE));
 	metric_set(METRIC_UNREAD, NULL, NULL, (double)share_total(SHARE_ANSWERS));
-	metric_set(METRIC_SPOOL_BYTES, NULL, NULL, (double)spool_memory());
-	metric_set(METRIC_SPOOLS, "memory", NULL, spool_count(true));
-	metric_set(METRIC_SPOOLS, "file", NULL, spool_count(false));
+	metric_set(METRIC_SPOOL_BYTES, NULL, NULL, (double)spool_use().memory);
+	metric_set(METRIC_SPOOLS, "memory", NULL, spool_use().in_memory);
+	metric_set(METRIC_SPOOLS, "file", NULL, spool_use().in_files);
 	update_directory("cache", config->cache_dir);
 	update_directory("state", config->state_dir);
 	metric_set(METRIC_LOG_LOST, "front", NULL, (double)log_writer_lost());

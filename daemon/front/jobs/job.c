@@ -22,19 +22,9 @@ void jobs_init(const struct job_owner *o)
 	fair_init(&queue, weights, WORK_CLASSES);
 }
 
-unsigned jobs_open(void)
+struct jobs_count jobs_count(void)
 {
-	return open_jobs;
-}
-
-unsigned jobs_waiting(void)
-{
-	return queue.count;
-}
-
-uint64_t jobs_ended(void)
-{
-	return ended;
+	return (struct jobs_count){open_jobs, queue.count, ended};
 }
 
 bool job_is_heavy(const struct job *job)

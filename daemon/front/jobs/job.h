@@ -147,11 +147,12 @@ struct job *job_new_empty(void) MUST_CHECK;
 void job_hold(struct job *job);
 void job_release(struct job *job);
 
-/* The number of jobs that wait or run, and of those that wait; the number that have ended since the
- * start. */
-unsigned jobs_open(void);
-unsigned jobs_waiting(void);
-uint64_t jobs_ended(void);
+/* Jobs that wait or run, those of them that wait, and those that have ended since the start. */
+struct jobs_count {
+	unsigned open, waiting;
+	uint64_t ended;
+};
+struct jobs_count jobs_count(void);
 
 /* Returns true unless the job is light. Heavy jobs leave some codec workers free. */
 bool job_is_heavy(const struct job *job);

@@ -40,8 +40,7 @@ enum {
 	BLOCK_SIZE = 512, /* bytes in the unit of st_blocks */
 };
 
-static uint64_t memory_used;
-static unsigned counts[2]; /* number of open spools: in files, in memory */
+static struct spool_use use;
 
 /* Runs in the thread. */
 static void spill_run(struct errand *errand)
@@ -99,7 +98,7 @@ static enum error spill_open(struct spool *spool, int memory)
 	s->reader = s->writer = -1;
 	s->memory = memory;
 	spool->spill = s;
-	counts[false]++;
+	use.in_files++;
 	errand_send(ERRAND_WRITE, &s->errand);
 	return ERR_OK;
 }
@@ -114,19 +113,19 @@ static bool reserve(struct spool *spool, uint64_t size, const char *client)
 
 	/* An answer may have settled above its reservation, and a reload may have lowered the
 	 * limit; reservations stay. */
-	if (more && (memory_used > config->max_memory || more > config->max_memory - memory_used))
+	if (more && (use.memory > config->max_memory || more > config->max_memory - use.memory))
 		return false;
 	if (client &&
 	    share_take(&spool->share, SHARE_ANSWER_MEMORY, client, more, for_answers, &dropped))
 		return false;
 	spool->reserved += more;
-	memory_used += more;
+	use.memory += more;
 	return true;
 }
 
 static void release(struct spool *spool)
 {
-	memory_used -= spool->reserved;
+	use.memory -= spool->reserved;
 	share_give_all(&spool->share);
 	spool->reserved = 0;
 }
@@ -141,7 +140,7 @@ static enum error open_memory(struct spool *spool, uint64_t size, const char *cl
 		return ERR_IO;
 	*spool = (struct spool){.fd = fd, .writer = fd, .in_memory = true, .most = size};
 	if (reserve(spool, size, client)) {
-		counts[true]++;
+		use.in_memory++;
 		return ERR_OK;
 	}
 	*spool = SPOOL_NONE;
@@ -203,7 +202,7 @@ enum error spool_extend(struct spool *spool, uint64_t size)
 		return e;
 	spool->fd = spool->writer = -1;
 	spool->in_memory = false;
-	counts[true]--;
+	use.in_memory--;
 	release(spool);
 	return ERR_OK;
 }
@@ -255,7 +254,7 @@ enum error spool_settle(struct spool *spool, uint64_t size)
 		return ERR_MEMORY;
 	if (size < spool->reserved)
 		share_give(&spool->share, spool->reserved - size);
-	memory_used += size - spool->reserved;
+	use.memory += size - spool->reserved;
 	spool->reserved = size;
 	return ERR_OK;
 }
@@ -267,8 +266,10 @@ void spool_close(struct spool *spool)
 		close(spool->writer);
 	if (spool->fd >= 0)
 		errand_close(spool->fd);
-	if (spool->fd >= 0 || spool->spill)
-		counts[spool->in_memory]--;
+	if (spool->in_memory)
+		use.in_memory--;
+	else if (spool->fd >= 0 || spool->spill)
+		use.in_files--;
 	if (spool->spill)
 		errand_abandon(&spool->spill->errand);
 	*spool = SPOOL_NONE;
@@ -278,15 +279,10 @@ void spool_replace(struct spool *spool, int file, uint64_t size)
 {
 	spool_close(spool);
 	*spool = (struct spool){.fd = file, .writer = -1, .size = size, .most = size};
-	counts[false]++;
+	use.in_files++;
 }
 
-uint64_t spool_memory(void)
+struct spool_use spool_use(void)
 {
-	return memory_used;
-}
-
-unsigned spool_count(bool in_memory)
-{
-	return counts[in_memory];
+	return use;
 }

@@ -64,8 +64,9 @@ void spool_replace(struct spool *spool, int file, uint64_t size);
 /* Closes it; a closed one (fd -1) may be closed again. */
 void spool_close(struct spool *spool);
 
-/* The bytes of memory that all spools hold. */
-uint64_t spool_memory(void);
-
-/* The number of open ones, in memory or in files. */
-unsigned spool_count(bool in_memory);
+/* Bytes of memory that all spools hold, and the number of open ones. */
+struct spool_use {
+	uint64_t memory;
+	unsigned in_memory, in_files;
+};
+struct spool_use spool_use(void);

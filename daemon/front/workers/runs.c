@@ -99,7 +99,7 @@ bool runs_too_heavy(void)
 
 void runs_wake(void)
 {
-	for (unsigned i = 0; i < runs_workers() && jobs_waiting(); i++) {
+	for (unsigned i = 0; i < runs_workers() && jobs_count().waiting; i++) {
 		unsigned classes = ALL;
 		struct job *job;
 
