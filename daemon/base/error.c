@@ -11,7 +11,6 @@ static const struct {
 } errors[ERR_COUNT] = {
 #define ERROR(symbol, status, slug, title) {status, slug, title},
 #include "base/error.def"
-#undef ERROR
 };
 
 static enum error known(enum error e)

@@ -4,7 +4,6 @@
 enum error {
 #define ERROR(symbol, status, slug, title) ERR_##symbol,
 #include "base/error.def"
-#undef ERROR
 	ERR_COUNT
 };
 

@@ -31,7 +31,6 @@ static const struct {
 #define LOG_TEXT                  true
 #define FIELD(member, type, name) {name, offsetof(struct log_fields, member), LOG_##type},
 #include "base/log_fields.def"
-#undef FIELD
 };
 
 /* A line under construction; what does not fit is cut off. */

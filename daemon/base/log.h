@@ -33,9 +33,6 @@ struct log_fields {
 #define LOG_TEXT                  const char *
 #define FIELD(member, type, name) LOG_##type member;
 #include "base/log_fields.def"
-#undef FIELD
-#undef LOG_NUMBER
-#undef LOG_TEXT
 };
 
 /* LOG_FIELDS(.job = 7, .device = "cpu0") */

@@ -130,7 +130,6 @@ enum error headers_read(struct MHD_Connection *connection, const char *name,
 	head_add(&writer, HEAD_CLIENT, client);
 #define HEADER(symbol, name, many) add_headers(connection, &writer, HEAD_##symbol, name, many);
 #include "link/headers.def"
-#undef HEADER
 	MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_parameter, &writer);
 	e = head_read(head, writer.data, writer.size);
 	if (length)

@@ -160,5 +160,4 @@ bool background_parse(const char *text, struct coding *c)
 const struct loss_row loss_rows[LOSSES] = {
 #define LOSS(symbol, token, text) [LOSS_##symbol] = {token, text},
 #include "image/losses.def"
-#undef LOSS
 };

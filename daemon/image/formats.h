@@ -51,7 +51,6 @@ bool background_parse(const char *text, struct coding *coding) MUST_CHECK;
 enum loss {
 #define LOSS(symbol, token, text) LOSS_##symbol,
 #include "image/losses.def"
-#undef LOSS
 	LOSSES
 };
 

@@ -3,7 +3,6 @@
 const char *const jpeg_reason_slugs[JPEG_REASONS] = {
 #define REASON(symbol, slug) [JPEG_REASON_##symbol] = slug,
 #include "image/jpeg_reasons.def"
-#undef REASON
 };
 
 const uint8_t jpeg_zigzag[JPEG_BLOCK] = {

@@ -23,7 +23,6 @@ enum jpeg_plane { JPEG_LUMA, JPEG_CHROMA, JPEG_PLANES };
 enum jpeg_reason {
 #define REASON(symbol, ...) JPEG_REASON_##symbol,
 #include "image/jpeg_reasons.def"
-#undef REASON
 	JPEG_REASONS
 };
 extern const char *const jpeg_reason_slugs[JPEG_REASONS];

@@ -24,7 +24,6 @@ enum head_text {
 	HEAD_VALUE,
 #define HEADER(symbol, name, many) HEAD_##symbol,
 #include "link/headers.def"
-#undef HEADER
 	HEAD_TEXTS
 };
 

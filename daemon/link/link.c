@@ -27,7 +27,6 @@ static const struct {
 } types[LINK_TYPES] = {
 #define LINK(symbol, flags, data) {#symbol, flags, data},
 #include "link/link.def"
-#undef LINK
 };
 
 /* A message that waits to be sent. */

@@ -24,7 +24,6 @@ enum {
 enum link_type {
 #define LINK(symbol, flags, data) LINK_##symbol,
 #include "link/link.def"
-#undef LINK
 	LINK_TYPES
 };
 

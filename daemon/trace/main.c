@@ -138,8 +138,6 @@ static json_t *attributes(const struct span *span)
 		                      json_pack("{s:s, s:{s:o}}", "key", name, "value",            \
 		                                "intValue", number(span->number[SPAN_##symbol])));
 #include "wire/spans.def"
-#undef SPAN_TEXT
-#undef SPAN_NUMBER
 	return list;
 }
 

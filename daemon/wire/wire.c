@@ -15,7 +15,6 @@ static const struct {
 #define MESSAGE(symbol, member, fds)                                                               \
 	{#symbol, offsetof(struct message, member) + sizeof(struct message_##member), fds},
 #include "wire/messages.def"
-#undef MESSAGE
 };
 
 union control {

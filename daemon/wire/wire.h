@@ -23,7 +23,6 @@ enum { WORKER_SOCKET = 3, MESSAGE_FDS_MAX = 3 };
 enum message_type {
 #define MESSAGE(symbol, member, fds) MSG_##symbol,
 #include "wire/messages.def"
-#undef MESSAGE
 	MESSAGES
 };
 
@@ -31,7 +30,6 @@ enum message_type {
 enum object {
 #define OBJECT(symbol, ...) OBJECT_##symbol,
 #include "wire/objects.def"
-#undef OBJECT
 	OBJECTS
 };
 
@@ -286,8 +284,6 @@ enum span_text {
 #define SPAN_TEXT(symbol, name) SPAN_##symbol,
 #define SPAN_NUMBER(symbol, name)
 #include "wire/spans.def"
-#undef SPAN_TEXT
-#undef SPAN_NUMBER
 	SPAN_TEXTS
 };
 
@@ -295,8 +291,6 @@ enum span_number {
 #define SPAN_TEXT(symbol, name)
 #define SPAN_NUMBER(symbol, name) SPAN_##symbol,
 #include "wire/spans.def"
-#undef SPAN_TEXT
-#undef SPAN_NUMBER
 	SPAN_NUMBERS
 };
 
@@ -329,7 +323,6 @@ struct message {
 	union {
 #define MESSAGE(symbol, member, fds) struct message_##member member;
 #include "wire/messages.def"
-#undef MESSAGE
 	};
 };
 

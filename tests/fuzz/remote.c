@@ -35,7 +35,6 @@ static const struct {
 } types[LINK_TYPES] = {
 #define LINK(symbol, flags, data) {flags, data},
 #include "link/link.def"
-#undef LINK
 };
 
 enum error link_open(struct link *link, int fd, const struct link_owner *o, void *context)

@@ -17,14 +17,12 @@ static const struct {
 } link_types[LINK_TYPES] = {
 #define LINK(symbol, flags, data) {flags, data},
 #include "link/link.def"
-#undef LINK
 };
 
 static const size_t sizes[MESSAGES] = {
 #define MESSAGE(symbol, member, fds)                                                               \
 	offsetof(struct message, member) + sizeof(struct message_##member),
 #include "wire/messages.def"
-#undef MESSAGE
 };
 
 /* The loop, for the link ----------------------------------------------------------------------- */

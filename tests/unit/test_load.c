@@ -57,8 +57,6 @@ TEST(test_every_flag)
 #define OPTION(member, name, type, reload, default_, min, max, text)                               \
 	expect_flag("--" name, default_, CONFIG_RUN);
 #include "front/config/options.def"
-#undef SECTION
-#undef OPTION
 }
 
 TEST(test_invalid)

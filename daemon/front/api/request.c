@@ -279,14 +279,6 @@ static const struct common_parameter commons[] = {
 	.kind = {VALUE_INTEGER, least, most, of}, .default_ = standard, PLACE(uint32_t, to)
 #define COMMON(name, scope, how, text) {name, SCOPE_##scope, text, how},
 #include "filters/parameters.def"
-#undef COMMON
-#undef INTEGER
-#undef SWITCH
-#undef WORD
-#undef PARSE
-#undef READ
-#undef TEXT
-#undef PLACE
 };
 
 enum { COMMONS = sizeof commons / sizeof *commons };

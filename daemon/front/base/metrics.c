@@ -21,7 +21,6 @@ static const struct {
 } rows[METRICS] = {
 #define METRIC(symbol, type, name, labels, text) {METRIC_##type, name, labels, text},
 #include "front/base/metrics.def"
-#undef METRIC
 };
 
 /* Upper bounds of histogram buckets in seconds, from a kernel launch to a gigapixel image. */

@@ -8,7 +8,6 @@
 enum metric {
 #define METRIC(symbol, type, name, labels, text) METRIC_##symbol,
 #include "front/base/metrics.def"
-#undef METRIC
 	METRICS
 };
 

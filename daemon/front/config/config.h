@@ -34,8 +34,6 @@ struct config {
 #define SECTION(name, text)
 #define OPTION(member, name, type, reload, default_, min, max, text) CONFIG_##type member;
 #include "front/config/options.def"
-#undef OPTION
-#undef SECTION
 	bool listen_is_default; /* `listen` was not given */
 	bool check_only;        /* --check-config */
 };

@@ -85,8 +85,6 @@ enum option_index {
 #define SECTION(name, text)                                          OPTIONS_OF_##name,
 #define OPTION(member, name, type, reload, default_, min, max, text) OPTION_OF_##member,
 #include "front/config/options.def"
-#undef SECTION
-#undef OPTION
 	OPTIONS
 };
 
@@ -113,8 +111,6 @@ static const struct option_row options[OPTIONS] = {
 #include "front/config/options.def"
 };
 #undef PLACE
-#undef SECTION
-#undef OPTION
 
 static const struct option_row *option_find(const char *name)
 {

@@ -100,7 +100,6 @@ void devices_publish(void)
 	static const char *const kinds[OBJECTS] = {
 #define OBJECT(symbol, name, ...) name,
 #include "wire/objects.def"
-#undef OBJECT
 	};
 
 	for (unsigned i = 0; i < device_count; i++) {
