@@ -25,6 +25,8 @@ const char *error_title(enum error e);
 /* Fills the problem's detail (printf-style, truncated to fit, as the value is) and returns e, so
  * that a function can end with `return problem_set(p, ERR_X, "...")`. */
 #define problem_set(problem, error, ...) problem_set_parameter(problem, error, "", "", __VA_ARGS__)
+#define bad_parameter(problem, name, value, ...)                                                   \
+	problem_set_parameter(problem, ERR_BAD_PARAMETER, name, value, __VA_ARGS__)
 enum error problem_set_parameter(struct problem *p, enum error e, const char *parameter,
                                  const char *value, const char *format, ...)
     __attribute__((format(printf, 5, 6)));

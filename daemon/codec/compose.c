@@ -43,12 +43,12 @@ enum error compose_size(const struct message_job *job, const struct image *whole
 		return ERR_OK;
 	snprintf(value, sizeof value, "%u,%u", place.x, place.y);
 	if (place.width > whole->width || place.height > whole->height)
-		return problem_set_parameter(
-		    problem, ERR_BAD_PARAMETER, "target", value,
+		return bad_parameter(
+		    problem, "target", value,
 		    "the result is %ux%u and the image %ux%u: expected a result no larger",
 		    place.width, place.height, whole->width, whole->height);
-	return problem_set_parameter(
-	    problem, ERR_BAD_PARAMETER, "target", value,
+	return bad_parameter(
+	    problem, "target", value,
 	    "the result is %ux%u and the image %ux%u: for target x is at most %u and y at most %u",
 	    place.width, place.height, whole->width, whole->height, whole->width - place.width,
 	    whole->height - place.height);

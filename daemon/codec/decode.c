@@ -157,19 +157,17 @@ static enum error check_page(const struct decoder *d, struct problem *problem)
 		return ERR_OK;
 	snprintf(number, sizeof number, "%u", d->job->page - 1);
 	if (!all && d->job->page > d->decoded.file_pages)
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "page", number,
-		                             "the image has %u page%s: page: expected an integer "
-		                             "from 0 to %u",
-		                             d->decoded.file_pages,
-		                             d->decoded.file_pages > 1 ? "s" : "",
-		                             d->decoded.file_pages - 1);
+		return bad_parameter(
+		    problem, "page", number,
+		    "the image has %u page%s: page: expected an integer from 0 to %u",
+		    d->decoded.file_pages, d->decoded.file_pages > 1 ? "s" : "",
+		    d->decoded.file_pages - 1);
 	if (format_rows[d->decoded.format].pages || (!all && d->job->page == 1))
 		return ERR_OK;
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, all ? "pages" : "page",
-	                             all ? "all" : number,
-	                             "of %s a single picture is read, the one that is meant to be "
-	                             "seen first",
-	                             format_title(d->decoded.format));
+	return bad_parameter(
+	    problem, all ? "pages" : "page", all ? "all" : number,
+	    "of %s a single picture is read, the one that is meant to be seen first",
+	    format_title(d->decoded.format));
 }
 
 /* Chooses what is read of a body with pages. */
@@ -325,10 +323,10 @@ static enum error open_raw(struct decoder *d, struct problem *problem)
 	if (size != d->job->body_size) {
 		snprintf(value, sizeof value, "%ux%ux%u:%s", image->width, image->height,
 		         image->bands, pixel_type_rows[image->type].name);
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "raw", value,
-		                             "pixels of this size are %" PRIu64
-		                             " bytes; the body has %" PRIu64,
-		                             size, d->job->body_size);
+		return bad_parameter(problem, "raw", value,
+		                     "pixels of this size are %" PRIu64
+		                     " bytes; the body has %" PRIu64,
+		                     size, d->job->body_size);
 	}
 	e = choose_pages(d, problem);
 	return e ? e : check_pixels(d, problem);
@@ -351,10 +349,9 @@ static enum error choose_area(struct decoder *d, struct problem *problem)
 	if (area_inside(&d->area, whole))
 		return ERR_OK;
 	snprintf(value, sizeof value, "%u,%u,%u,%u", roi->x, roi->y, roi->width, roi->height);
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "roi", value,
-	                             "roi: expected x,y,width,height inside the image, which is "
-	                             "%ux%u",
-	                             whole->width, whole->height);
+	return bad_parameter(problem, "roi", value,
+	                     "roi: expected x,y,width,height inside the image, which is %ux%u",
+	                     whole->width, whole->height);
 }
 
 /* Decodes a smaller version of the image if that does for the job. */

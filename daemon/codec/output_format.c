@@ -90,11 +90,10 @@ static enum error check_image(const struct format_row *r, const struct output_fo
 		    problem, ERR_UNENCODABLE, "format", name,
 		    "the result has %u pages, and this format holds one; they can be written as %s",
 		    output->pages, others);
-	return problem_set_parameter(
-	    problem, ERR_UNENCODABLE, "format", name,
-	    "the result is %ux%u, and this format holds at most %u pixels a side; it can be "
-	    "written as %s",
-	    image->width, image->height, r->side_max, others);
+	return problem_set_parameter(problem, ERR_UNENCODABLE, "format", name,
+	                             "the result is %ux%u, and this format holds at most %u pixels "
+	                             "a side; it can be written as %s",
+	                             image->width, image->height, r->side_max, others);
 }
 
 /* Lists the formats with lossless samples, or (halved) those that can halve the resolution of
@@ -121,33 +120,31 @@ static enum error check_coding(const struct format_row *r, const struct output_f
 
 	if (c->lossless && r->lossy && !r->lossless) {
 		list_coded(text, sizeof text, false);
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "lossless", "1",
-		                             "%s has no lossless form; %s have one", name, text);
+		return bad_parameter(problem, "lossless", "1",
+		                     "%s has no lossless form; %s have one", name, text);
 	}
 	if (c->compression != COMPRESSION_DEFAULT &&
 	    (c->compression < r->compression_first || c->compression > r->compression_last)) {
 		format_list_compressions(repertoire().written, text, sizeof text);
-		return problem_set_parameter(
-		    problem, ERR_BAD_PARAMETER, "compression", compression_names[c->compression],
-		    "the answer is %s; compression: expected %s", name, text);
+		return bad_parameter(problem, "compression", compression_names[c->compression],
+		                     "the answer is %s; compression: expected %s", name, text);
 	}
 	if (c->subsample == SUBSAMPLE_ON && !halves) {
 		list_coded(text, sizeof text, true);
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "subsample", "on",
-		                             "the answer is %s, which keeps the resolution of "
-		                             "colour; these can halve it: %s",
-		                             name, text);
+		return bad_parameter(problem, "subsample", "on",
+		                     "the answer is %s, which keeps the resolution of colour; "
+		                     "these can halve it: %s",
+		                     name, text);
 	}
 	if (c->subsample == SUBSAMPLE_OFF && halves && !r->full_chroma)
-		return problem_set_parameter(
-		    problem, ERR_BAD_PARAMETER, "subsample", "off",
-		    "%s halves the resolution of colour, unless lossless=1", name);
+		return bad_parameter(problem, "subsample", "off",
+		                     "%s halves the resolution of colour, unless lossless=1", name);
 	if (c->backgrounds == 3 && output->image.alpha != output->result.alpha &&
 	    output->image.bands != 3) {
 		snprintf(text, sizeof text, "%u,%u,%u", c->background[0], c->background[1],
 		         c->background[2]);
-		return problem_set_parameter(
-		    problem, ERR_BAD_PARAMETER, "background", text,
+		return bad_parameter(
+		    problem, "background", text,
 		    "the result is grey: background: expected one value from 0 to 255");
 	}
 	return ERR_OK;
@@ -167,11 +164,11 @@ static enum error check_memory(const struct format_row *r, const struct output_f
 
 	if (!pixel_size || size <= sandbox_memory())
 		return ERR_OK;
-	return problem_set_parameter(problem, ERR_UNENCODABLE, "format",
-	                             format_name(output->format),
-	                             "the result is %ux%u, for which the encoder of this format "
-	                             "takes %" PRIu64 " bytes of memory; the limit is %" PRIu64,
-	                             image->width, image->height, size, sandbox_memory());
+	return problem_set_parameter(
+	    problem, ERR_UNENCODABLE, "format", format_name(output->format),
+	    "the result is %ux%u, for which the encoder of this format takes %" PRIu64
+	    " bytes of memory; the limit is %" PRIu64,
+	    image->width, image->height, size, sandbox_memory());
 }
 
 static uint32_t losses(const struct format_row *r, const struct output_format *output,
@@ -235,9 +232,8 @@ enum error output_format_choose(struct output_format *output, const struct messa
 		                   "none of the formats that can be written is accepted");
 	if (!format_in(repertoire().written, output->format)) { /* the front did not know that */
 		format_list(repertoire().written, names, sizeof names);
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "format",
-		                             format_name(output->format),
-		                             "format: expected one of %s", names);
+		return bad_parameter(problem, "format", format_name(output->format),
+		                     "format: expected one of %s", names);
 	}
 	r = &format_rows[output->format];
 	e = check_image(r, output, problem);

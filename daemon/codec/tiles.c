@@ -211,9 +211,8 @@ void tiles_done(struct tiles *tiles, const struct message_tile_done *done)
 	}
 	/* ERR_BAD_PARAMETER can only mean the variant, since everything else was checked before. */
 	if (done->error == ERR_BAD_PARAMETER)
-		problem_set_parameter(&problem, ERR_BAD_PARAMETER, "variant",
-		                      kernel_name(chain_kernel(tiles->job_chain)), "%s",
-		                      done->reason);
+		bad_parameter(&problem, "variant", kernel_name(chain_kernel(tiles->job_chain)),
+		              "%s", done->reason);
 	else if (*done->reason)
 		problem_set(&problem, done->error, "%s", done->reason);
 	else

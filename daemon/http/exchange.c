@@ -91,11 +91,10 @@ static enum error take_part(void *context, const char *data, size_t size, struct
 	value = name + strlen(name) + 2;
 	length = (size_t)(x->parameters.data + x->parameters.size - 1 - value); /* so far */
 	if (size > HEAD_VALUE_MAX - length)
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, "",
-		                             "a parameter has at most %d bytes", HEAD_VALUE_MAX);
+		return bad_parameter(problem, name, "", "a parameter has at most %d bytes",
+		                     HEAD_VALUE_MAX);
 	if (memchr(data, '\0', size))
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, value,
-		                             "expected text without NUL");
+		return bad_parameter(problem, name, value, "expected text without NUL");
 	head_extend(&x->parameters, data, size);
 	return check_memory(x, problem);
 }

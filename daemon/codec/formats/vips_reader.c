@@ -264,11 +264,10 @@ enum error vips_reader_turn(struct vips_reader *v, struct decoded *decoded, stru
 	if (vips_image_get_orientation(v->image) <= 1)
 		return ERR_OK;
 	if (turns && v->part.all)
-		return problem_set_parameter(
-		    problem, ERR_BAD_PARAMETER, "pages", "all",
-		    "the pages are to be turned by their orientation (%d), which is done for a "
-		    "single page only: page=N names it",
-		    vips_image_get_orientation(v->image));
+		return bad_parameter(problem, "pages", "all",
+		                     "the pages are to be turned by their orientation (%d), which "
+		                     "is done for a single page only: page=N names it",
+		                     vips_image_get_orientation(v->image));
 	if (turns)
 		e = vips_reader_load(v, true, decoded, problem);
 	if (e)

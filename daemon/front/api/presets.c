@@ -54,17 +54,16 @@ enum error presets_append(struct head *head, char *query, struct problem *proble
 			name = "filters";
 		}
 		if (!value)
-			return problem_set_parameter(
-			    problem, ERR_BAD_PARAMETER, name, "",
-			    "expected NAME=VALUE after each &, as in "
-			    "resize=width=320,sharpen&format=webp&quality=80");
+			return bad_parameter(problem, name, "",
+			                     "expected NAME=VALUE after each &, as in "
+			                     "resize=width=320,sharpen&format=webp&quality=80");
 		while (i < own && strcmp(head->parameter[i].name, name))
 			i++;
 		if (i < own && p && p->scope == SCOPE_PRESET &&
 		    !is_same(name, head->parameter[i].value, value))
-			return problem_set_parameter(
-			    problem, ERR_BAD_PARAMETER, name, head->parameter[i].value,
-			    "%s: expected %s, which the preset has, or none", name, value);
+			return bad_parameter(problem, name, head->parameter[i].value,
+			                     "%s: expected %s, which the preset has, or none", name,
+			                     value);
 		if (i < own) /* others are refused as a request's */
 			continue;
 		if (head->parameters == HEAD_PARAMETERS_MAX)

@@ -184,8 +184,7 @@ struct reading {
 static enum error refuse(const struct common_parameter *p, const char *text, const char *expected,
                          struct problem *problem)
 {
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text, "%s: expected %s",
-	                             p->name, expected);
+	return bad_parameter(problem, p->name, text, "%s: expected %s", p->name, expected);
 }
 
 static bool read_roi(struct reading *r, const char *text)
@@ -248,9 +247,8 @@ static enum error parse_device(struct reading *r, const struct common_parameter 
 	char devices[160], expected[224];
 
 	if (strlen(text) > DEVICE_PATTERN_MAX)
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, p->name, text,
-		                             "device: a pattern has at most %d bytes",
-		                             DEVICE_PATTERN_MAX);
+		return bad_parameter(problem, p->name, text,
+		                     "device: a pattern has at most %d bytes", DEVICE_PATTERN_MAX);
 	if (r->is_preset)
 		return ERR_OK;
 	r->devices = devices_fitting(text);
@@ -259,9 +257,9 @@ static enum error parse_device(struct reading *r, const struct common_parameter 
 	if (!r->devices && *devices)
 		return refuse(p, text, expected, problem);
 	if (!scheduler_has_hope(r->devices))
-		return problem_set_parameter(problem, ERR_NO_DEVICE, p->name, text,
-		                             "no device that matches is up; GET /v1/devices shows "
-		                             "their states");
+		return problem_set_parameter(
+		    problem, ERR_NO_DEVICE, p->name, text,
+		    "no device that matches is up; GET /v1/devices shows their states");
 	return ERR_OK;
 }
 
@@ -308,8 +306,8 @@ static enum error read_parameter(struct reading *r, enum scope scope, const char
 		for (p = commons; p < end; p++)
 			if (p->scope >= scope)
 				list_add(all, sizeof all, p->name);
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text, "%s takes %s",
-		                             scope ? "a request for a preset" : "a chain", all);
+		return bad_parameter(problem, name, text, "%s takes %s",
+		                     scope ? "a request for a preset" : "a chain", all);
 	}
 	member = (char *)r + p->member;
 	if (p->is_text) {
@@ -369,10 +367,10 @@ static enum error add_json(struct chain *chain, json_t *link, struct problem *pr
 	enum error e;
 
 	if (!filter)
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "chain", "",
-		                             "each filter of chain is an object whose member "
-		                             "filter is its name, as in %s",
-		                             example);
+		return bad_parameter(
+		    problem, "chain", "",
+		    "each filter of chain is an object whose member filter is its name, as in %s",
+		    example);
 	e = chain_add_filter(chain, filter, problem);
 	json_object_foreach(link, name, value) {
 		if (e || !strcmp(name, "filter"))
@@ -381,10 +379,10 @@ static enum error add_json(struct chain *chain, json_t *link, struct problem *pr
 		if (json_is_string(value) || print_value(text, value, ";,"))
 			e = chain_set_parameter(chain, name, text->str, problem);
 		else
-			e = problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text->str,
-			                          "%s: expected a number, a text, or the rows of a "
-			                          "matrix, as in [[1,2,1],[2,4,2],[1,2,1]]",
-			                          name);
+			e = bad_parameter(problem, name, text->str,
+			                  "%s: expected a number, a text, or the rows of a matrix, "
+			                  "as in [[1,2,1],[2,4,2],[1,2,1]]",
+			                  name);
 		g_string_free(text, TRUE);
 	}
 	return e;
@@ -399,14 +397,14 @@ static enum error parse_json(struct chain *chain, const char *text, struct probl
 	size_t i;
 
 	if (!list)
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "chain", text,
-		                             "chain: not JSON: %s in line %d, column %d; expected "
-		                             "a list as in %s",
-		                             error.text, error.line, error.column, example);
+		return bad_parameter(
+		    problem, "chain", text,
+		    "chain: not JSON: %s in line %d, column %d; expected a list as in %s",
+		    error.text, error.line, error.column, example);
 	if (!json_array_size(list))
-		e = problem_set_parameter(problem, ERR_BAD_PARAMETER, "chain", text,
-		                          "chain: expected a list of at least one filter, as in %s",
-		                          example);
+		e = bad_parameter(problem, "chain", text,
+		                  "chain: expected a list of at least one filter, as in %s",
+		                  example);
 	json_array_foreach(list, i, link)
 		if (!e)
 			e = add_json(chain, link, problem);
@@ -422,16 +420,15 @@ static enum error add_filters(const struct reading *r, struct problem *problem)
 	enum error e = ERR_OK;
 
 	if (r->filters && r->json)
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "chain", r->json,
-		                             "filters and chain mean the same: give one of them");
+		return bad_parameter(problem, "chain", r->json,
+		                     "filters and chain mean the same: give one of them");
 	if (r->filters)
 		e = chain_parse(r->chain, r->filters, problem);
 	else if (r->json)
 		e = parse_json(r->chain, r->json, problem);
 	if (!e && r->channels && !r->chain->count)
-		e = problem_set_parameter(problem, ERR_BAD_PARAMETER, "channels",
-		                          channel_names[r->channels],
-		                          "channels applies to filters=, which is missing");
+		e = bad_parameter(problem, "channels", channel_names[r->channels],
+		                  "channels applies to filters=, which is missing");
 	if (!e)
 		chain_set_channels(r->chain, r->channels);
 	if (!e && r->luma)
@@ -454,21 +451,20 @@ static enum error check_together(const struct reading *r, enum priority best,
 
 	snprintf(value, sizeof value, "%u", options->coding.quality);
 	if (options->coding.quality && options->coding.lossless)
-		return problem_set_parameter(
-		    problem, ERR_BAD_PARAMETER, "quality", value,
+		return bad_parameter(
+		    problem, "quality", value,
 		    "quality is for lossy encoding: leave out lossless=1 or quality");
 	if (r->alpha && !options->raw)
-		return problem_set_parameter(
-		    problem, ERR_BAD_PARAMETER, "alpha", "1",
+		return bad_parameter(
+		    problem, "alpha", "1",
 		    "alpha is for raw pixels: other formats declare it themselves");
 	if (r->alpha && (raw->bands % 2 || raw->bands > BANDS_MAX))
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "alpha", "1",
-		                             "alpha needs 2 or 4 bands, not %u", raw->bands);
+		return bad_parameter(problem, "alpha", "1", "alpha needs 2 or 4 bands, not %u",
+		                     raw->bands);
 	if (r->priority < (uint32_t)best)
-		return problem_set_parameter(problem, ERR_CLASS_FORBIDDEN, "priority",
-		                             "interactive",
-		                             "this token is for batch work: use priority=batch, "
-		                             "its default");
+		return problem_set_parameter(
+		    problem, ERR_CLASS_FORBIDDEN, "priority", "interactive",
+		    "this token is for batch work: use priority=batch, its default");
 	return ERR_OK;
 }
 
@@ -488,14 +484,13 @@ static enum error read_parameters(struct reading *r, const struct request *reque
 
 		for (unsigned before = 0; before < i; before++)
 			if (!strcmp(head->parameter[before].name, name))
-				return problem_set_parameter(problem, ERR_BAD_PARAMETER, name,
-				                             value, "%s is given more than once",
-				                             name);
+				return bad_parameter(problem, name, value,
+				                     "%s is given more than once", name);
 		e = read_parameter(r, own ? scope : SCOPE_CHAIN, name, value, problem);
 		if (!e && r->page < PAGES_MAX && r->pages)
-			e = problem_set_parameter(problem, ERR_BAD_PARAMETER, name, value,
-			                          "page names one page, and pages=all is every "
-			                          "page: expected one of the two");
+			e = bad_parameter(problem, name, value,
+			                  "page names one page, and pages=all is every page: "
+			                  "expected one of the two");
 	}
 	return e;
 }
