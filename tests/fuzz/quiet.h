@@ -30,9 +30,10 @@ void metric_add(enum metric metric, const char *label1, const char *label2, doub
 	must(value >= 0);
 }
 
-void metric_observe(enum metric metric, const char *label1, const char *label2, double seconds)
+void metric_observe(enum metric metric, const char *label1, const char *label2, uint64_t ns,
+                    const char *)
 {
-	metric_add(metric, label1, label2, seconds);
+	metric_add(metric, label1, label2, (double)ns);
 }
 
 void metric_forget_gauges(const char *label1)

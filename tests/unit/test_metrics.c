@@ -13,7 +13,8 @@ TEST(test_metrics)
 
 	metrics_fini();
 	for (int i = 1; i <= 100; i++)
-		metric_observe(METRIC_KERNEL_DURATION, "matrix", "a\"b\\c\n", i * 1e-3);
+		metric_observe(METRIC_KERNEL_DURATION, "matrix", "a\"b\\c\n", (uint64_t)i * 1000000,
+		               "");
 	metric_add(METRIC_TILE_RETRIES, NULL, NULL, 2);
 	metric_add(METRIC_TILE_RETRIES, NULL, NULL, 1);
 	assert_int_equal(metric_summary(METRIC_KERNEL_DURATION, 0, &s), 1);

@@ -104,9 +104,8 @@ static void observe_stages(const struct job *job)
 
 	for (size_t i = 0; i < sizeof stages / sizeof *stages; i++)
 		if (stages[i].ns)
-			metric_observe_traced(METRIC_STAGE_DURATION, stages[i].name, NULL,
-			                      (double)stages[i].ns * 1e-9,
-			                      trace_exemplar(&job->terms.trace));
+			metric_observe(METRIC_STAGE_DURATION, stages[i].name, NULL, stages[i].ns,
+			               trace_exemplar(&job->terms.trace));
 }
 
 /* Sends the spans of a job's stages, at times that are partly approximations. Encoding and
@@ -298,8 +297,8 @@ void outcome_answered(const struct request *r)
 
 	if (r->method) {
 		snprintf(code, sizeof code, "%d", r->answer.status);
-		metric_observe_traced(METRIC_REQUEST_DURATION, route, code, (double)ns * 1e-9,
-		                      trace_exemplar(&r->terms.trace));
+		metric_observe(METRIC_REQUEST_DURATION, route, code, ns,
+		               trace_exemplar(&r->terms.trace));
 		log_event(LOG_LEVEL_DEBUG,
 		          LOG_FIELDS(.request = r->id, .client = r->terms.client, .route = route,
 		                     .status = (uint64_t)r->answer.status,

@@ -598,8 +598,7 @@ void routes_finish(struct request *r, uint64_t size)
 	if (!e && r->route->act)
 		return;
 	if (!e) {
-		metric_observe(METRIC_STAGE_DURATION, "receive", NULL,
-		               (double)(loop_now() - r->arrived) * 1e-9);
+		metric_observe(METRIC_STAGE_DURATION, "receive", NULL, loop_now() - r->arrived, "");
 		e = r->has_body && r->body.size ? parse(r, &problem) : empty_body(&problem);
 	}
 	if (!e)

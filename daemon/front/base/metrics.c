@@ -111,9 +111,10 @@ void metric_forget_gauges(const char *label1)
 		}
 }
 
-void metric_observe_traced(enum metric metric, const char *label1, const char *label2,
-                           double seconds, const char *trace)
+void metric_observe(enum metric metric, const char *label1, const char *label2, uint64_t ns,
+                    const char *trace)
 {
+	const double seconds = (double)ns / 1e9;
 	struct series *s = find(metric, label1, label2, true);
 	struct histogram *h;
 	int b = 0;
@@ -136,11 +137,6 @@ void metric_observe_traced(enum metric metric, const char *label1, const char *l
 	h->max = h->max > seconds ? h->max : seconds;
 	h->total += seconds;
 	h->count++;
-}
-
-void metric_observe(enum metric metric, const char *label1, const char *label2, double seconds)
-{
-	metric_observe_traced(metric, label1, label2, seconds, "");
 }
 
 double metric_value(enum metric metric, const char *label1, const char *label2)

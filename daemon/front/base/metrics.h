@@ -20,11 +20,10 @@ void metric_add(enum metric metric, const char *label1, const char *label2, doub
 void metric_set(enum metric metric, const char *label1, const char *label2, double value);
 /* Removes all series of gauges whose first label has this value. */
 void metric_forget_gauges(const char *label1);
-void metric_observe(enum metric metric, const char *label1, const char *label2, double seconds);
-/* Observes a value of a recorded trace with this id ("": none), which becomes its bucket's
+/* Observes a duration of a recorded trace with this id ("": none), which becomes its bucket's
  * exemplar. */
-void metric_observe_traced(enum metric metric, const char *label1, const char *label2,
-                           double seconds, const char *trace);
+void metric_observe(enum metric metric, const char *label1, const char *label2, uint64_t ns,
+                    const char *trace);
 
 /* A series of a histogram: the values of its labels, and statistics in seconds, with percentiles of
  * its last 1024 values. */

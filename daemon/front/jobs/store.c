@@ -337,7 +337,7 @@ static void change_done(struct errand *errand)
 	else if (!s->step.error && failing)
 		log_notice("jobs can be kept in %s again", config->state_dir);
 	failing = s->step.error;
-	metric_observe(METRIC_ARCHIVE_DURATION, NULL, NULL, (double)s->step.ns * 1e-9);
+	metric_observe(METRIC_ARCHIVE_DURATION, NULL, NULL, s->step.ns, "");
 	s->under_way = false;
 	if (act == ARCHIVE_ADD) {
 		added(s);

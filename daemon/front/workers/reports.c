@@ -60,7 +60,7 @@ static void record_transfer(const struct device *d, const char *direction, uint6
 {
 	if (!bytes)
 		return;
-	metric_observe(METRIC_TRANSFER_DURATION, direction, d->label, (double)ns * 1e-9);
+	metric_observe(METRIC_TRANSFER_DURATION, direction, d->label, ns, "");
 	metric_add(METRIC_TRANSFER_BYTES, direction, d->label, (double)bytes);
 }
 
@@ -77,8 +77,8 @@ void reports_book(struct device *d, struct task *task, const struct message_tile
 		uint64_t share = done->launch[i].ns / done->stack;
 
 		if (done->place == 0) {
-			metric_observe(METRIC_KERNEL_DURATION, name, d->label,
-			               done->launch[i].ns * 1e-9);
+			metric_observe(METRIC_KERNEL_DURATION, name, d->label, done->launch[i].ns,
+			               "");
 			metric_add(METRIC_KERNEL_BYTES, name, d->label,
 			           (double)done->launch[i].bytes);
 		}
