@@ -280,11 +280,6 @@ static void run(struct errand *errand)
 	}
 }
 
-void archive_send(struct archive_step *s)
-{
-	errand_send(ERRAND_ARCHIVE, &s->errand);
-}
-
 void archive_note_crash(const char *id)
 {
 	const struct iovec line[] = {{(void *)(uintptr_t)id, strlen(id)}, {"\n", 1}};

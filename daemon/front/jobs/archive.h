@@ -30,7 +30,8 @@ struct record {
 
 enum archive_act { ARCHIVE_ADD, ARCHIVE_END, ARCHIVE_DROP };
 
-/* One change. The errand's `done` follows; until then all belongs to the thread. */
+/* One change, an ERRAND_ARCHIVE; those that wait at a time become durable together. The errand's
+ * `done` follows; until then all belongs to the thread. */
 struct archive_step {
 	struct errand errand; /* must be first */
 	enum archive_act act;
@@ -64,9 +65,6 @@ bool archive_is_open(void);
 
 /* ERR_STORAGE_UNUSABLE if jobs should be kept but cannot be. */
 enum error archive_check(struct problem *problem) MUST_CHECK;
-
-/* Sends a change to the thread; those that wait at a time become durable together. */
-void archive_send(struct archive_step *step);
 
 /* Notes that the service crashes while it is at this job; a signal handler may do so. */
 void archive_note_crash(const char *id);

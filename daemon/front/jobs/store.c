@@ -364,7 +364,7 @@ static void change(struct stored *s, enum archive_act act)
 	s->step.tiles_done = job_tiles_done(s->job);
 	s->step.has_file = false;
 	s->step.errand.done = change_done;
-	archive_send(&s->step);
+	errand_send(ERRAND_ARCHIVE, &s->step.errand);
 }
 
 /* Ends a job that is not running, and not in the queue either. */
@@ -437,7 +437,7 @@ static void look_at_all(void *)
 		else if (left)
 			remove_stored(s);
 		else if (s->stuck && !s->step.errand.under_way && now > s->again)
-			archive_send(&s->step);
+			errand_send(ERRAND_ARCHIVE, &s->step.errand);
 		else if (s->hidden || s->under_way)
 			continue;
 		else if (s->revives && now > s->again)
