@@ -11,6 +11,9 @@
 #include "front/base/metrics.h"
 #include "front/workers/discovery.h"
 
+const char *const device_states[] = {"down",    "starting", "up",     "quarantined",
+                                     "probing", "leaving",  "removed"};
+
 static struct device *devices[DEVICES_MAX];
 static unsigned device_count;
 
@@ -20,7 +23,7 @@ struct device *device_table_add(const struct message_device *m)
 
 	if (!d)
 		return NULL;
-	snprintf(d->label, sizeof d->label, "%s%u", discovery_type_name(m->type), device_count);
+	snprintf(d->label, sizeof d->label, "%s%u", device_types[m->type], device_count);
 	snprintf(d->ready.name, sizeof d->ready.name, "%s", m->name);
 	d->found = *m;
 	d->last_up = loop_now();
@@ -72,14 +75,6 @@ enum device_state device_state(const struct device *d)
 	return states[d->worker.state][d->unwanted ? 2 : d->quarantined];
 }
 
-const char *device_state_name(enum device_state state)
-{
-	static const char *const names[] = {"down",    "starting", "up",     "quarantined",
-	                                    "probing", "leaving",  "removed"};
-
-	return names[state];
-}
-
 uint64_t devices_up_of(uint64_t set)
 {
 	uint64_t up = 0;
@@ -112,7 +107,7 @@ void devices_publish(void)
 		}
 		metric_set(METRIC_DEVICE_UP, d->label, NULL, state == DEVICE_UP);
 		for (enum device_state s = 0; s < DEVICE_STATES; s++)
-			metric_set(METRIC_DEVICE_STATE, d->label, device_state_name(s), s == state);
+			metric_set(METRIC_DEVICE_STATE, d->label, device_states[s], s == state);
 		metric_set(METRIC_TILES_IN_FLIGHT, d->label, NULL, d->held_count);
 		if (!d->window)
 			continue;

@@ -24,6 +24,7 @@ enum device_state {
 	DEVICE_REMOVED,     /* no longer matches `device`: no process */
 	DEVICE_STATES,
 };
+extern const char *const device_states[];
 
 /* Work in units of one multiply-add, such as that of a device's tiles, and its speed at it. */
 struct load {
@@ -92,7 +93,6 @@ uint64_t devices_fitting(const char *pattern);
 void devices_describe(char *text, size_t size);
 
 enum device_state device_state(const struct device *device);
-const char *device_state_name(enum device_state state);
 
 /* For devices.c. device_table_add() adds a discovered device under the next number; NULL if the
  * table is full or memory runs out. device_table_find() returns the device that an earlier

@@ -110,9 +110,8 @@ static void device_up(struct worker *worker, const struct message_ready *ready)
 	reports_begin(d);
 	log_event(LOG_LEVEL_INFO,
 	          LOG_FIELDS(.device = d->label, .duration_us = UINT64_C(1000) * ready->startup_ms),
-	          "%s is %s: %s, %s, ready after %u ms", d->label,
-	          device_state_name(device_state(d)), d->ready.name, d->ready.driver,
-	          ready->startup_ms);
+	          "%s is %s: %s, %s, ready after %u ms", d->label, device_states[device_state(d)],
+	          d->ready.name, d->ready.driver, ready->startup_ms);
 	if (!d->quarantined)
 		device_admit(d);
 	else if (!d->self_test)

@@ -20,12 +20,7 @@ static struct message_device found[FOUND_MAX];
 static unsigned found_count;
 static bool found_gpu;
 
-const char *discovery_type_name(enum device_type type)
-{
-	static const char *const names[] = {"device", "cpu", "gpu", "accelerator"};
-
-	return names[type];
-}
+const char *const device_types[] = {"device", "cpu", "gpu", "accelerator"};
 
 void discovery_prepare(struct start *start)
 {
@@ -39,8 +34,7 @@ void discovery_prepare(struct start *start)
 bool discovery_fits(const char *pattern, const struct message_device *m)
 {
 	char index[32];
-	const char *const texts[] = {discovery_type_name(m->type), index, m->name,
-	                             m->platform_name};
+	const char *const texts[] = {device_types[m->type], index, m->name, m->platform_name};
 
 	if (!strcmp(pattern, "auto")) /* all GPUs, or all devices if there is no GPU */
 		return !found_gpu || m->type == DEVICE_GPU;
@@ -63,8 +57,7 @@ static void choose(void)
 			wanted |= discovery_fits(config->device.item[p], m);
 		any |= wanted;
 		log_info("%u:%u %s (%s, %s) is %s", m->platform, m->device, m->name,
-		         discovery_type_name(m->type), m->platform_name,
-		         wanted ? "used" : "not used");
+		         device_types[m->type], m->platform_name, wanted ? "used" : "not used");
 		report(m, wanted);
 	}
 	/* Without a GPU this is no error on a host that never had one; Prometheus knows whether it

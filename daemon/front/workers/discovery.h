@@ -25,8 +25,8 @@ uint64_t discovery_next_try(void);
 /* True if a pattern (see the option `device`) matches this device of the last discovery. */
 bool discovery_fits(const char *pattern, const struct message_device *found);
 
-/* Returns "cpu", "gpu", "accelerator" or "device". */
-const char *discovery_type_name(enum device_type type);
+/* The names of enum device_type. */
+extern const char *const device_types[];
 
 /* Fills in what all device processes are told. */
 void discovery_prepare(struct start *start);
