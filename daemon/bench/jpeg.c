@@ -64,7 +64,6 @@ static void encode(const struct image *image, const void *pixels, struct file *f
 	file->scan_size = (size_t)((uint8_t *)file->bytes + file->size - 2 - file->scan);
 }
 
-/* Returns the packed pixels of a file. */
 static uint8_t *decode(const struct file *file)
 {
 	VipsImage *image;

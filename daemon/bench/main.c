@@ -149,7 +149,6 @@ static json_t *row_json(const char *filter, const char *chain, const struct benc
 	return row;
 }
 
-/* Makes the object of a device, with its rows. */
 static json_t *device_json(const struct session *s)
 {
 	const struct bench_options *o = s->options;
@@ -222,7 +221,6 @@ static void parse_filter(const struct session *s, const char *text, struct bench
 	}
 }
 
-/* Writes the result to the file of --output. */
 static void write_output(const struct session *s, const struct bench_result *result)
 {
 	const char *path = s->options->output;

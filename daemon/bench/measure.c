@@ -80,7 +80,6 @@ static void choose_wish(void *user, const struct work *work, enum kernel *kernel
 	*shape = shapes[wish->number];
 }
 
-/* Counts the steps of the plan that use the kernel. */
 static uint32_t count_steps(const struct plan *plan, enum kernel kernel)
 {
 	uint32_t count = 0;
@@ -358,7 +357,6 @@ static void measure_reference(const struct bench *b, struct bench_result *result
 	result_add(result, &m);
 }
 
-/* Measures the processor's own baseline. */
 static void measure_processor(const struct bench *b, struct bench_result *result)
 {
 	static const struct {

@@ -168,7 +168,6 @@ static const uint8_t *composed_row(void *context, uint32_t y)
 	return whole;
 }
 
-/* Frees the slots of rows above this one. */
 static void free_above(void *context, uint32_t y)
 {
 	struct composer *c = context;

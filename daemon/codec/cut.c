@@ -101,7 +101,6 @@ static enum error read_rows(const struct cutter *c, struct decoder *decoder, uin
 	return e;
 }
 
-/* Skips the rows above row y. */
 static enum error skip_rows(const struct cutter *c, struct decoder *decoder, uint32_t y)
 {
 	enum error e = ERR_OK;
@@ -158,7 +157,6 @@ static void pad_rows(const struct cutter *c, uint8_t *slot, int64_t top, int64_t
 		}
 }
 
-/* Fills a free slot with a complete strip. */
 static enum error fill_strip(struct cutter *c, uint32_t strip)
 {
 	const struct tiling *t = c->tiling;

@@ -226,7 +226,6 @@ static enum error load_pages(struct decoder *d, uint32_t own_pages, struct probl
 	return e;
 }
 
-/* Opens a file for libvips. */
 static enum error open_vips(struct decoder *d, struct problem *problem)
 {
 	const uint32_t own_pages = d->decoded.file_pages;

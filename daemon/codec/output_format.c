@@ -109,7 +109,6 @@ static void list_coded(char *list, size_t size, bool halved)
 	}
 }
 
-/* Checks that the format supports the requested coding. */
 static enum error check_coding(const struct format_row *r, const struct output_format *output,
                                struct problem *problem)
 {

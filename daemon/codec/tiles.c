@@ -129,7 +129,6 @@ enum error tiles_announce(struct tiles *tiles)
 	return header ? wire_send(tiles->socket, header, NULL) : ERR_OK;
 }
 
-/* Sends a tile of the job. */
 static enum error send_tile(const struct tiles *tiles, const struct tile *tile)
 {
 	struct message message = {.type = MSG_TILE, .tile = {.tile = *tile}};

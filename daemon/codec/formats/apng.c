@@ -352,7 +352,6 @@ static bool blend_rows(const struct animation *a, const struct apng_frame *f, Vi
 	return there;
 }
 
-/* Puts the next frame on the canvas. */
 static bool show_next(struct animation *a)
 {
 	const struct apng_frame *f = a->apng.frames + a->shown;

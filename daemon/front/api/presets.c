@@ -19,7 +19,6 @@ static const char *query_of(const char *preset, char name[CONFIG_NAME_MAX + 1])
 	return end + 1;
 }
 
-/* Returns the parameter of this name, or NULL. */
 static const struct common_parameter *find_parameter(const char *name)
 {
 	const struct common_parameter *p;

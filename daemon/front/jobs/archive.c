@@ -379,7 +379,6 @@ static void drop_row(const char *id)
 	sqlite3_reset(statement);
 }
 
-/* Makes the job of a row, without its file. */
 static struct job *read_job(sqlite3_stmt *row)
 {
 	struct job *job = job_new_empty();

@@ -138,7 +138,6 @@ void fair_unpark(struct fair *fair)
 		flow_wake(fair, LIST_FIRST(&fair->parked));
 }
 
-/* Queues an item at a place in the flow's list. */
 static void insert(struct fair *fair, struct fair_flow *flow, struct fair_item *item,
                    struct fair_item **at)
 {

@@ -20,7 +20,6 @@ bool trace_parse(const char *header, struct trace *trace);
  * client's spans are not. A request without a trace gets a new one. */
 void trace_record(struct trace *trace, double share);
 
-/* Makes a new id of a span. */
 void trace_new_span(char id[SPAN_ID_SIZE]);
 
 enum { TRACE_TEXT_SIZE = 72 };

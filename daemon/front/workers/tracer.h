@@ -20,7 +20,6 @@ void tracer_join(struct trace *trace);
  * own; its parent is the request's span. */
 struct span tracer_part(const struct trace *trace, const char *name, uint64_t start, uint64_t end);
 
-/* Sends a span. */
 void tracer_send(const struct span *span);
 
 /* Sends the span of a tile that a device of this name has done. */
