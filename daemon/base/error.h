@@ -27,6 +27,8 @@ const char *error_title(enum error e);
 #define problem_set(problem, error, ...) problem_set_parameter(problem, error, "", "", __VA_ARGS__)
 #define bad_parameter(problem, name, value, ...)                                                   \
 	problem_set_parameter(problem, ERR_BAD_PARAMETER, name, value, __VA_ARGS__)
+/* purpose: "to …" or "for …", a literal. */
+#define no_memory(problem, purpose) problem_set(problem, ERR_MEMORY, "no memory " purpose)
 enum error problem_set_parameter(struct problem *p, enum error e, const char *parameter,
                                  const char *value, const char *format, ...)
     __attribute__((format(printf, 5, 6)));

@@ -64,7 +64,7 @@ enum error compose_open(struct composer **composer, struct tiles *tiles, int bod
 
 	*composer = c;
 	if (!c)
-		return problem_set(problem, ERR_MEMORY, "no memory to compose");
+		return no_memory(problem, "to compose");
 	c->tiles = tiles;
 	if (!whole.has_target)
 		return ERR_OK;
@@ -77,7 +77,7 @@ enum error compose_open(struct composer **composer, struct tiles *tiles, int bod
 		c->rows_max = (uint32_t)(ROWS_SIZE / image_row_size(&c->image)) + 1;
 		c->rows = malloc(c->rows_max * image_row_size(&c->image));
 		if (!c->rows)
-			e = problem_set(problem, ERR_MEMORY, "no memory for the image");
+			e = no_memory(problem, "for the image");
 	}
 	if (e)
 		compose_close(composer);
@@ -121,9 +121,7 @@ static const uint8_t *result_row(struct composer *c, uint32_t row)
 	if (c->woven)
 		samples_weave(c->woven, first, t->out_plane, t->planes, t->width, size);
 	else
-		tiles_stop(c->tiles,
-		           problem_set(&problem, ERR_MEMORY, "no memory for a row of the result"),
-		           &problem);
+		tiles_stop(c->tiles, no_memory(&problem, "for a row of the result"), &problem);
 	return c->woven;
 }
 

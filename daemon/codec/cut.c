@@ -274,7 +274,7 @@ enum error cut_run(struct tiles *tiles, struct decoder *decoder, bool sends,
 	uint32_t first;
 
 	if (!prepare(c))
-		e = problem_set(problem, ERR_MEMORY, "no memory for the rows outside the image");
+		e = no_memory(problem, "for the rows outside the image");
 	for (; !e && c->page < c->tiling->pages && !tiles_stopped(tiles); c->page++) {
 		decode_page(decoder, c->page);
 		if (c->kept)

@@ -122,7 +122,7 @@ static enum error open_body(struct decoder *d, struct problem *problem)
 		read = body->mapped = map != MAP_FAILED;
 		body->at = read ? map : NULL;
 	}
-	return read ? ERR_OK : problem_set(problem, ERR_MEMORY, "no memory to read the body");
+	return read ? ERR_OK : no_memory(problem, "to read the body");
 }
 
 static enum error recognise(struct decoder *d, struct problem *problem)
@@ -315,7 +315,7 @@ static enum error open_raw(struct decoder *d, struct problem *problem)
 	d->reader = &reader;
 	raw = d->state = calloc(1, sizeof *raw);
 	if (!raw)
-		return problem_set(problem, ERR_MEMORY, "no memory to decode");
+		return no_memory(problem, "to decode");
 	*raw = (struct raw){d->file, image->width, image_pixel_size(image)};
 	d->decoded.whole = *image;
 	d->decoded.plain = d->decoded.any_order = true;
@@ -418,7 +418,7 @@ enum error decode_open(struct decoder **decoder, struct decoded *decoded,
 	*decoder = NULL;
 	*decoded = (struct decoded){.format = FORMAT_NONE, .file_pages = 1, .pages = 1};
 	if (!d)
-		return problem_set(problem, ERR_MEMORY, "no memory to decode");
+		return no_memory(problem, "to decode");
 	*d = (struct decoder){.job = job,
 	                      .chain = chain,
 	                      .wraps = wraps(chain),
@@ -579,5 +579,5 @@ enum error decode_metadata(struct decoder *d, const struct file_metadata **metad
 	*metadata = &d->metadata;
 	return file_metadata_read(&d->metadata, d->vips.image)
 	           ? ERR_OK
-	           : problem_set(problem, ERR_MEMORY, "no memory for the metadata");
+	           : no_memory(problem, "for the metadata");
 }

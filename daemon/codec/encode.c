@@ -154,7 +154,7 @@ enum error encode_open(struct encoder **encoder, const struct output_format *out
 
 	*encoder = new;
 	if (!new)
-		return problem_set(problem, ERR_MEMORY, "no memory to encode");
+		return no_memory(problem, "to encode");
 	new->output = output;
 	new->rows = rows;
 	new->writer = w;
@@ -162,14 +162,14 @@ enum error encode_open(struct encoder **encoder, const struct output_format *out
 		new->row = malloc((size_t)output->result.width * output->result.bands *
 		                  pixel_type_rows[output->image.type].size);
 		if (!new->row)
-			e = problem_set(problem, ERR_MEMORY, "no memory to encode");
+			e = no_memory(problem, "to encode");
 	}
 	new->plain = w->write && (!w->writes || w->writes(output));
 	if (!e)
 		e = decode_metadata(body, &metadata, problem);
 	if (!e && !file_metadata_answer(&new->metadata, metadata, output->format, &output->image,
 	                                output->strip))
-		e = problem_set(problem, ERR_MEMORY, "no memory for the metadata");
+		e = no_memory(problem, "for the metadata");
 	if (!e && metadata && output->to_srgb) /* inks are converted by their profile */
 		new->metadata.profile = metadata->profile;
 	if (!e && (!new->plain || output->to_srgb))

@@ -353,7 +353,7 @@ static void *job_thread(void *data)
 	enum error e;
 
 	if (pthread_create(&encoder, NULL, encode_thread, job)) {
-		e = problem_set(&problem, ERR_MEMORY, "no memory for a thread");
+		e = no_memory(&problem, "for a thread");
 	} else {
 		e = decode(job, &problem);
 		if (e)
@@ -391,7 +391,7 @@ static void start(struct job *job, enum error e, struct problem *problem)
 		job->tiles.hear = NULL;
 		if (!pthread_create(&job->thread, NULL, job_thread, job))
 			return;
-		e = problem_set(problem, ERR_MEMORY, "no memory for a thread");
+		e = no_memory(problem, "for a thread");
 	}
 	if (!e && !done)
 		e = decode(job, problem);
@@ -419,7 +419,7 @@ bool job_start(struct job **job, struct job_place *place, const struct message_j
 	if (!new) {
 		for (int i = 0; i < 2; i++)
 			close(fds[i]);
-		done->error = problem_set(&done->problem, ERR_MEMORY, "no memory for the job");
+		done->error = no_memory(&done->problem, "for the job");
 		return true;
 	}
 	new->message = *message;

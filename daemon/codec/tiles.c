@@ -91,9 +91,7 @@ bool tiles_await_slot(struct tiles *tiles, uint32_t strip)
 	/* From now on tiles belong to this page; no tile of another page is in work. */
 	chain = chain_of_page(tiles->job_chain, strip / t->page_strips);
 	if (!chain) {
-		tiles_stop(tiles,
-		           problem_set(&problem, ERR_MEMORY, "no memory for the chain of a page"),
-		           &problem);
+		tiles_stop(tiles, no_memory(&problem, "for the chain of a page"), &problem);
 		return false;
 	}
 	if (tiles->chain != tiles->job_chain)

@@ -53,9 +53,7 @@ static bool draining;
 
 static enum error check_memory(const struct exchange *x, struct problem *problem)
 {
-	return x->parameters.failed
-	           ? problem_set(problem, ERR_MEMORY, "no memory for the parameters")
-	           : ERR_OK;
+	return x->parameters.failed ? no_memory(problem, "for the parameters") : ERR_OK;
 }
 
 /* A part with a file name is the image; but with curl -F chain=@FILE it is a parameter. */

@@ -166,7 +166,7 @@ enum error form_new(struct form **form, const char *content_type, const struct f
 
 	*form = calloc(1, sizeof **form);
 	if (!*form || !type)
-		e = problem_set(problem, ERR_MEMORY, "no memory for the form");
+		e = no_memory(problem, "for the form");
 	else if (!form_is_one(type))
 		e = malformed_type(problem);
 	else

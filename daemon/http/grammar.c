@@ -103,7 +103,7 @@ static enum error read_line(struct grammar *g, const char **at, const char *end,
 		return line_too_long(g, problem);
 	head_append(line, *at, size);
 	if (line->failed)
-		return problem_set(problem, ERR_MEMORY, "no memory for the headers");
+		return no_memory(problem, "for the headers");
 	*ended = line_end;
 	*at += size + (line_end ? 1 : 0);
 	for (size_t i = from; i < line->size; i++) {

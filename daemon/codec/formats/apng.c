@@ -179,7 +179,7 @@ enum error apng_open(struct apng *a, const uint8_t *file, size_t size, uint32_t 
 	apng_close(a);
 	return w.wrong ? problem_set(problem, ERR_UNDECODABLE, "the animation cannot be read: %s",
 	                             w.wrong)
-	               : problem_set(problem, ERR_MEMORY, "no memory for the frames");
+	               : no_memory(problem, "for the frames");
 }
 
 void apng_close(struct apng *a)
@@ -439,7 +439,7 @@ enum error apng_load(VipsImage **image, const struct part *part, struct problem 
 	/* The animation, which owns its frames, goes with the new image. */
 	g_object_set_data_full(G_OBJECT(out), "animation", a, animation_free);
 	if (!e && vips_image_pipelinev(out, VIPS_DEMAND_STYLE_THINSTRIP, *image, NULL))
-		e = problem_set(problem, ERR_MEMORY, "no memory for the frames");
+		e = no_memory(problem, "for the frames");
 	if (!e) {
 		a->first = part->page;
 		a->image = (struct image){.width = (uint32_t)out->Xsize,
@@ -461,7 +461,7 @@ enum error apng_load(VipsImage **image, const struct part *part, struct problem 
 		vips_image_set_int(out, VIPS_META_N_PAGES, (int)a->apng.count);
 		vips_image_set_int(out, VIPS_META_PAGE_HEIGHT, (int)a->image.height);
 		if (vips_image_generate(out, NULL, generate, NULL, a, NULL))
-			e = problem_set(problem, ERR_MEMORY, "no memory for the frames");
+			e = no_memory(problem, "for the frames");
 	}
 	if (e) {
 		g_object_unref(out);

@@ -272,7 +272,7 @@ static enum error find_rows(void *state, struct problem *problem)
 		                         there, needed);
 	b->indices = calloc(b->height, b->width);
 	if (!b->indices)
-		return problem_set(problem, ERR_MEMORY, "no memory to decode");
+		return no_memory(problem, "to decode");
 	return expand(b) ? ERR_OK : broken(problem, "the file is truncated");
 }
 

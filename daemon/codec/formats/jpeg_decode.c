@@ -75,7 +75,7 @@ static enum error open_decoder(void *state, struct decoded *decoded, const struc
 	if (!jpeg_error_catch(&d->error, read_header, d))
 		return complain(d, problem);
 	if (d->memory_short)
-		return problem_set(problem, ERR_MEMORY, "no memory to decode");
+		return no_memory(problem, "to decode");
 	decoded->plain =
 	    file_metadata_upright(&d->metadata) &&
 	    (libjpeg->out_color_space == JCS_GRAYSCALE || libjpeg->out_color_space == JCS_RGB ||

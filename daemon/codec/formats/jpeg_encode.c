@@ -151,7 +151,7 @@ static enum error write_jpeg(const struct answer *answer, struct problem *proble
 	enum error error = ERR_OK;
 
 	if (!e)
-		return problem_set(problem, ERR_MEMORY, "no memory to encode");
+		return no_memory(problem, "to encode");
 	memset(e, 0, offsetof(struct encoding, buffer));
 	e->answer = answer;
 	e->libjpeg.err = jpeg_error_init(&e->error);

@@ -93,7 +93,7 @@ static enum error open_file(void *state, struct decoded *decoded, const struct b
 	m->resolution = usual;
 	read_file(png, body->at + PNG_SIGNATURE, body->at + body->size);
 	if (!png_metadata_end(&png->reading))
-		return problem_set(problem, ERR_MEMORY, "no memory to decode");
+		return no_memory(problem, "to decode");
 	decoded->plain = png->plain && file_metadata_upright(m);
 	decoded->whole = png->image;
 	decoded->any_order = true;

@@ -383,7 +383,7 @@ static enum error write_png(const struct answer *answer, struct problem *problem
 	e.packed = malloc(ROOM + e.packed_size + CHECKSUM + 4);
 	if (!e.fast || !e.fast_memory || !e.raw || !e.filtered || !e.trial || !e.packed ||
 	    !png_metadata_write(answer->metadata, head))
-		error = problem_set(problem, ERR_MEMORY, "no memory to encode");
+		error = no_memory(problem, "to encode");
 	written = !error && put_head(&e, head);
 	for (; written && e.page < output->pages; e.page++)
 		written = (output->pages == 1 || put_control(&e)) && put_page(&e);

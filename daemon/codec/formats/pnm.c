@@ -291,7 +291,7 @@ static enum error find_rows(void *state, struct problem *problem)
 		return ERR_OK;
 	p->samples = malloc(all * size);
 	if (!p->samples)
-		return problem_set(problem, ERR_MEMORY, "no memory to decode");
+		return no_memory(problem, "to decode");
 	for (uint64_t i = 0; i < all; i++) {
 		before = t;
 		if (read_sample(p, &t, &sample))

@@ -34,7 +34,7 @@ struct body {
 static inline enum error body_make_writable(const struct body *body, struct problem *problem)
 {
 	if (body->mapped && mprotect(body->at, body->size, PROT_READ | PROT_WRITE))
-		return problem_set(problem, ERR_MEMORY, "no memory to read the body");
+		return no_memory(problem, "to read the body");
 	return ERR_OK;
 }
 
@@ -146,7 +146,7 @@ static inline enum error reader_open(const struct reader *r, void **state, struc
 
 	*state = r->size ? calloc(1, r->size) : NULL;
 	if (r->size && !*state)
-		return problem_set(problem, ERR_MEMORY, "no memory to decode");
+		return no_memory(problem, "to decode");
 	if (r->open)
 		e = r->open(*state, decoded, body, problem);
 	if (e || !(decoded->plain || r->load || r->amend))

@@ -104,7 +104,7 @@ enum error samples_write(const struct answer *answer, const struct row_layout *l
 	bool written = file_write(answer->file, head, l->start, 0);
 
 	if (!rows)
-		return problem_set(problem, ERR_MEMORY, "no memory to write the answer");
+		return no_memory(problem, "to write the answer");
 	for (uint32_t first = 0, count; written && first < height; first += count) {
 		uint64_t place;
 

@@ -496,7 +496,7 @@ static enum error describe(VipsImage *to, struct converter *c, const struct part
 		    c->width, c->height, c->rows, size, part->memory_max);
 	c->block = malloc(size / 2);
 	if (!c->block)
-		return problem_set(problem, ERR_MEMORY, "no memory to decode");
+		return no_memory(problem, "to decode");
 	vips_image_init_fields(
 	    to, (int)p.width, (int)(p.height * (part->all ? pages - part->page : 1)), (int)c->bands,
 	    VIPS_FORMAT_UCHAR, VIPS_CODING_NONE,

@@ -76,7 +76,7 @@ static enum error open_still(void *state, struct decoded *decoded, const struct 
 	if (exif.at)
 		m->exif = exif_block_read(exif.at, exif.size, &m->resolution);
 	if (exif.at && !m->exif)
-		return problem_set(problem, ERR_MEMORY, "no memory for the metadata");
+		return no_memory(problem, "for the metadata");
 	width = WebPDemuxGetI(s->demuxer, WEBP_FF_CANVAS_WIDTH);
 	height = WebPDemuxGetI(s->demuxer, WEBP_FF_CANVAS_HEIGHT);
 	s->width = s->frame.width;
@@ -166,11 +166,6 @@ const struct reader webp_reader = {
 
 /* Writing -------------------------------------------------------------------------------------- */
 
-static enum error no_memory(struct problem *problem)
-{
-	return problem_set(problem, ERR_MEMORY, "no memory to encode");
-}
-
 /* Collects the rows in memory and gives them to the picture. A lossy picture becomes luma and
  * chroma at once, because colours would cost libwebp more. */
 static enum error import(WebPPicture *picture, const struct answer *answer, struct problem *problem)
@@ -192,7 +187,7 @@ static enum error import(WebPPicture *picture, const struct answer *answer, stru
 		done = (bands == 4 ? WebPPictureImportBGRA : WebPPictureImportBGR)(picture, pixels,
 		                                                                   (int)size);
 	free(pixels);
-	return done ? ERR_OK : no_memory(problem);
+	return done ? ERR_OK : no_memory(problem, "to encode");
 }
 
 static enum error encode(const struct answer *answer, WebPMemoryWriter *coded,
@@ -215,7 +210,7 @@ static enum error encode(const struct answer *answer, WebPMemoryWriter *coded,
 	if (!e && !WebPEncode(&config, &picture))
 		e = picture.error_code == VP8_ENC_ERROR_OUT_OF_MEMORY ||
 		            picture.error_code == VP8_ENC_ERROR_BITSTREAM_OUT_OF_MEMORY
-		        ? no_memory(problem)
+		        ? no_memory(problem, "to encode")
 		        : problem_set(problem, ERR_UNENCODABLE, "the webp encoder fails (%d)",
 		                      (int)picture.error_code);
 	WebPPictureFree(&picture);
@@ -246,7 +241,7 @@ static enum error write_webp(const struct answer *answer, struct problem *proble
 		mux = WebPMuxCreate(&picture, 0);
 		if (!mux || !add(mux, "EXIF", &m->block) || !add(mux, "ICCP", &m->profile) ||
 		    !add(mux, "XMP ", &m->xmp) || WebPMuxAssemble(mux, &whole) != WEBP_MUX_OK)
-			e = no_memory(problem);
+			e = no_memory(problem, "to encode");
 		else if (!file_write(answer->file, whole.bytes, whole.size, 0))
 			e = problem_set(problem, ERR_IO, "cannot write the answer");
 	}

@@ -80,8 +80,7 @@ static enum error check(const char *query, struct problem *problem)
 {
 	struct head head = {0};
 	char *copy = strdup(query);
-	enum error e = copy ? presets_append(&head, copy, problem)
-	                    : problem_set(problem, ERR_MEMORY, "no memory for it");
+	enum error e = copy ? presets_append(&head, copy, problem) : no_memory(problem, "for it");
 
 	if (!e)
 		e = request_check_preset(&head, problem);
@@ -144,9 +143,7 @@ enum error presets_find(const char *wanted, char **query, struct problem *proble
 
 		if (!strcmp(name, wanted)) {
 			*query = strdup(found);
-			return *query
-			           ? ERR_OK
-			           : problem_set(problem, ERR_MEMORY, "no memory for the preset");
+			return *query ? ERR_OK : no_memory(problem, "for the preset");
 		}
 		if (text_is_nearer(wanted, name, &least))
 			strcpy(nearest, name);

@@ -144,10 +144,9 @@ static bool receive_guest(struct remote *remote, struct remote_guest *g,
 	own = share_of(SHARE_CONNECTIONS, name);
 	/* A trusted proxy that has not named its client yet may use all places. */
 	if (message->flags & LINK_IS_PROXY && share_total(SHARE_CONNECTIONS) < most)
-		g->error =
-		    share_force(&g->place, SHARE_CONNECTIONS, name, 1)
-		        ? problem_set(&g->problem, ERR_MEMORY, "no memory for the connection")
-		        : ERR_OK;
+		g->error = share_force(&g->place, SHARE_CONNECTIONS, name, 1)
+		               ? no_memory(&g->problem, "for the connection")
+		               : ERR_OK;
 	else if (own >= own_most)
 		g->error =
 		    problem_set(&g->problem, ERR_QUEUE_FULL,
@@ -429,9 +428,7 @@ static bool receive_form(struct remote_request *r, const struct link_message *me
 		return false;
 	head_append(&r->form, message->data, message->data_size);
 	if (r->form.failed)
-		routes_fail(r->request,
-		            problem_set(&problem, ERR_MEMORY, "no memory for the parameters"),
-		            &problem);
+		routes_fail(r->request, no_memory(&problem, "for the parameters"), &problem);
 	return true;
 }
 

@@ -374,7 +374,7 @@ static enum error parse(struct request *r, struct problem *problem)
 		                   "this request would take about %.3f s, and %.3f s are left",
 		                   wait, left);
 	r->chain = chain_copy(&chain, 0);
-	return r->chain ? ERR_OK : problem_set(problem, ERR_MEMORY, "no memory for the chain");
+	return r->chain ? ERR_OK : no_memory(problem, "for the chain");
 }
 
 static enum error check_access(struct request *r, struct problem *problem)
@@ -452,7 +452,7 @@ static enum error job_of(struct request *r, struct problem *problem)
 	r->job = job_new(r->chain, &r->body);
 	r->chain = NULL; /* owned by the job, or NULL if it has gone */
 	if (!r->job)
-		return problem_set(problem, ERR_MEMORY, "no memory for the job");
+		return no_memory(problem, "for the job");
 	r->has_body = false;
 	r->options.job = r->job->id;
 	r->job->options = r->options;
@@ -473,7 +473,7 @@ static enum error read_again(struct request *r, const struct stored *s, struct p
 	enum error e;
 
 	if (!block)
-		return problem_set(problem, ERR_MEMORY, "no memory for the request");
+		return no_memory(problem, "for the request");
 	memcpy(block, s->record.head.data, size);
 	if (head_read(&r->head, block, size))
 		return problem_set(problem, ERR_BAD_REQUEST, "the request cannot be read again");
@@ -488,7 +488,7 @@ static enum error read_again(struct request *r, const struct stored *s, struct p
 		return e;
 	r->chain = chain_copy(&chain, 0);
 	if (!r->chain)
-		return problem_set(problem, ERR_MEMORY, "no memory for the chain");
+		return no_memory(problem, "for the chain");
 	/* The system may have started since. */
 	if (r->terms.deadline && (int64_t)(r->terms.deadline - loop_now()) <= 0)
 		r->terms.deadline = 1;
@@ -612,7 +612,7 @@ void routes_finish(struct request *r, uint64_t size)
 		return;
 	}
 	if (!e && job_submit(r->job, job_done, r))
-		e = problem_set(&problem, ERR_MEMORY, "no memory for the job");
+		e = no_memory(&problem, "for the job");
 	if (e)
 		routes_fail(r, e, &problem);
 }

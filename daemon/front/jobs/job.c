@@ -310,7 +310,7 @@ enum error job_size_to(struct job *job, const struct image *image, struct proble
 	    chain_size_to(job->asked->chain, image->width, image->height, &sized, problem);
 
 	if (!e && ask_for(job, sized))
-		e = problem_set(problem, ERR_MEMORY, "no memory for the chain");
+		e = no_memory(problem, "for the chain");
 	return e;
 }
 

@@ -114,7 +114,7 @@ enum error share_take(struct share *share, enum share_kind kind, const char *cli
 	    share_ask(kind, share->client ? share->client->name : client, amount, all, problem);
 
 	if (!e && share_force(share, kind, client, amount))
-		return problem_set(problem, ERR_MEMORY, "no memory to count the client's share");
+		return no_memory(problem, "to count the client's share");
 	return e;
 }
 

@@ -227,9 +227,7 @@ static void keep_end(struct stored *s)
 		free(r->answer.data);
 		r->answer = (struct head_writer){0};
 		if (!job->error) /* which can do without */
-			lose_result(s,
-			            problem_set(&problem, ERR_MEMORY, "no memory for the answer"),
-			            &problem);
+			lose_result(s, no_memory(&problem, "for the answer"), &problem);
 	}
 	/* No two end at the same time: the next start finds them in their order. */
 	if (!r->finished)
