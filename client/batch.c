@@ -138,6 +138,7 @@ static enum exit_code run(struct batch *b, const struct server *server)
 		b->progress.bytes += (uint64_t)b->inputs.tasks[i].size;
 	transfer_run(server, b->options->jobs, &transfers);
 	work_sync_directory(b, NULL);
+	inputs_remark(&b->inputs);
 	if (!b->options->dry_run)
 		report_summary(&b->progress);
 	return b->status;
@@ -154,6 +155,7 @@ enum exit_code batch_run(const struct options *options, const struct server *ser
 	if (!status)
 		status = run(&b, server);
 	manifest_close(b.manifest);
+	records_close(&b.records);
 	if (b.has_aws)
 		aws_fini(&b.aws);
 	free(b.root);

@@ -31,12 +31,19 @@ static bool is_directory(const char *path)
 	return !stat(path, &info) && S_ISDIR(info.st_mode);
 }
 
+/* Returns the length of a name without its suffix and the dot. */
+static size_t stem_of(const char *name)
+{
+	const char *suffix = suffix_of(name);
+
+	return *suffix ? (size_t)(suffix - 1 - name) : strlen(name);
+}
+
 /* Returns the path of a result in the output directory: the input's name there, with the suffix of
  * the format that --format names. */
 static char *result_of(const struct inputs *inputs, const char *name, const char *format)
 {
-	const char *suffix = suffix_of(name);
-	size_t stem = format && *suffix ? (size_t)(suffix - 1 - name) : strlen(name);
+	size_t stem = format ? stem_of(name) : strlen(name);
 	char *place = NULL;
 
 	if (asprintf(&place, "%s/%.*s%s%s", inputs->directory, (int)stem, name, format ? "." : "",
@@ -45,20 +52,81 @@ static char *result_of(const struct inputs *inputs, const char *name, const char
 	return place;
 }
 
-/* Adds an input. `info` is NULL if stat() failed: opening the input then says why. */
+/* Returns the path of a result that lies beside its input, or in its place. It is without links but
+ * for the last part, so that a file that comes under two names has one result. */
+static char *beside(const struct inputs *inputs, const char *input)
+{
+	const char *slash = strrchr(input, '/'), *name = slash ? slash + 1 : input;
+	size_t stem = inputs->in_place ? strlen(name) : stem_of(name);
+	const char *ending = inputs->format && !inputs->in_place ? inputs->format : suffix_of(name);
+	char *directory = slash ? strndup(input, (size_t)(slash - input)) : strdup(".");
+	char *path = NULL, *place = NULL;
+
+	if (!directory)
+		abort();
+	if (place_kind(input) == PLACE_FILE)
+		path = realpath(*directory ? directory : "/", NULL);
+	if (asprintf(&place, "%s/%.*s%s%s%s", path ? path : directory, (int)stem, name,
+	             inputs->suffix ? inputs->suffix : "", inputs->suffix && *ending ? "." : "",
+	             inputs->suffix ? ending : "") < 0)
+		abort();
+	free(path);
+	free(directory);
+	return place;
+}
+
+/* Returns why the place beside an input, or its own, can have no result; or NULL. */
+static const char *check_place_beside(const struct inputs *inputs, const char *input,
+                                      const char *output)
+{
+	enum format format = format_parse(suffix_of(input));
+
+	if (!inputs->in_place)
+		return place_check_output(output, false);
+	if (place_kind(input) != PLACE_FILE)
+		return "--in-place replaces files: choose another output";
+	if (format == FORMAT_NONE)
+		return "its name does not say the format, so that the result may have another: "
+		       "choose another output";
+	if (inputs->format && format_parse(inputs->format) != format)
+		return "--format is not the format that its name says: choose another output";
+	return NULL;
+}
+
+/* Tells whether an input has the name of a result that lies beside its own input. */
+static bool is_named_result(struct inputs *inputs, const char *input)
+{
+	const char *slash = strrchr(input, '/'), *name = slash ? slash + 1 : input;
+	size_t stem = stem_of(name), size = inputs->suffix ? strlen(inputs->suffix) : 0;
+	bool is = size && stem > size && !strncmp(name + stem - size, inputs->suffix, size);
+
+	inputs->results += is;
+	return is;
+}
+
+/* Adds an input; `output` is NULL if that lies beside it. `info` is NULL if stat() failed: opening
+ * the input then says why. */
 static void add(struct inputs *inputs, const char *input, char *output, const struct stat *info)
 {
+	if (is_named_result(inputs, input)) {
+		free(output);
+		return;
+	}
 	if (!(inputs->count & (inputs->count + 1))) /* full: 0, 1, 3, 7 … */
 		inputs->tasks =
 		    reallocarray(inputs->tasks, 2 * inputs->count + 1, sizeof *inputs->tasks);
 	if (!inputs->tasks)
 		abort();
-	inputs->tasks[inputs->count] = (struct task){.input = strdup(input),
-	                                             .name = place_shown(input),
-	                                             .output = output,
-	                                             .size = info ? info->st_size : 0};
-	if (!inputs->tasks[inputs->count].input || !output)
+	inputs->tasks[inputs->count] =
+	    (struct task){.input = strdup(input),
+	                  .name = place_shown(input),
+	                  .output = output ? output : beside(inputs, input),
+	                  .size = info ? info->st_size : 0};
+	if (!inputs->tasks[inputs->count].input)
 		abort();
+	if (inputs_are_beside(inputs))
+		inputs->tasks[inputs->count].wrong =
+		    check_place_beside(inputs, input, inputs->tasks[inputs->count].output);
 	if (info)
 		guard_add(&inputs->guard, info, inputs->tasks[inputs->count].input);
 	inputs->count++;
@@ -69,6 +137,14 @@ static int by_name(const FTSENT **one, const FTSENT **other)
 	return strcmp((*one)->fts_name, (*other)->fts_name);
 }
 
+/* A directory's files come one after another, so that its record stays open. */
+static int files_first(const FTSENT **one, const FTSENT **other)
+{
+	bool a = (*one)->fts_info == FTS_D, b = (*other)->fts_info == FTS_D;
+
+	return a != b ? a - b : by_name(one, other);
+}
+
 /* Tells whether a file's name says that it is an image. */
 static bool is_image(const char *name)
 {
@@ -77,9 +153,16 @@ static bool is_image(const char *name)
 	return *name != '.' && format != FORMAT_NONE && format != FORMAT_RAW;
 }
 
+/* Returns the place of a result of an input with this path below the directory that was given; NULL
+ * if that is beside it. */
+static char *place_of(const struct inputs *inputs, const char *path)
+{
+	return inputs_are_beside(inputs) ? NULL : result_of(inputs, path, inputs->format);
+}
+
 /* Adds one entry of a directory, except for hidden files and the results of former runs. */
 static void add_entry(struct inputs *inputs, FTS *tree, FTSENT *entry, size_t root,
-                      const struct stat *results, const char *format)
+                      const struct stat *results)
 {
 	const char *name = entry->fts_path + root;
 	bool is_results;
@@ -94,10 +177,14 @@ static void add_entry(struct inputs *inputs, FTS *tree, FTSENT *entry, size_t ro
 		break;
 	case FTS_F:
 		if (is_image(entry->fts_name))
-			add(inputs, entry->fts_path,
-			    result_of(inputs, name + strspn(name, "/"), format), entry->fts_statp);
+			add(inputs, entry->fts_path, place_of(inputs, name + strspn(name, "/")),
+			    entry->fts_statp);
 		else
 			inputs->left_out += entry->fts_name[0] != '.';
+		break;
+	case FTS_SL:
+	case FTS_SLNONE:
+		inputs->links += entry->fts_name[0] != '.';
 		break;
 	case FTS_DNR:
 	case FTS_ERR:
@@ -110,18 +197,22 @@ static void add_entry(struct inputs *inputs, FTS *tree, FTSENT *entry, size_t ro
 	}
 }
 
-static void add_directory(struct inputs *inputs, const char *path, const char *format)
+/* Links are followed, unless results would go where they lead. */
+static void add_directory(struct inputs *inputs, const char *path)
 {
 	char *const roots[] = {(char *)path, NULL};
-	FTS *tree = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, by_name);
+	bool beside = inputs_are_beside(inputs);
+	FTS *tree =
+	    fts_open(roots, (beside ? FTS_PHYSICAL | FTS_COMFOLLOW : FTS_LOGICAL) | FTS_NOCHDIR,
+	             beside ? files_first : by_name);
 	struct stat results = {0};
 
 	if (!tree)
 		abort();
-	if (stat(inputs->directory, &results))
+	if (beside || stat(inputs->directory, &results))
 		results = (struct stat){0}; /* it does not exist yet */
 	for (FTSENT *entry; !interrupt_number() && (entry = fts_read(tree));)
-		add_entry(inputs, tree, entry, strlen(path), &results, format);
+		add_entry(inputs, tree, entry, strlen(path), &results);
 	fts_close(tree);
 }
 
@@ -173,7 +264,7 @@ static enum exit_code check_places(const struct inputs *inputs)
 	for (size_t i = 0; i < inputs->count; i++)
 		sorted[i] = &inputs->tasks[i];
 	qsort(sorted, inputs->count, sizeof *sorted, by_input);
-	for (size_t i = 0; i < inputs->count && !status; i++)
+	for (size_t i = 0; i < inputs->count && !status && !inputs->in_place; i++)
 		if ((input = find_input(inputs, sorted, &inputs->tasks[i]))) {
 			report_error("the result of %s would overwrite %s: choose another output",
 			             inputs->tasks[i].name, input);
@@ -237,6 +328,26 @@ static enum exit_code check_output(const char *place, bool directory)
 	return wrong ? EXIT_USAGE : EXIT_DONE;
 }
 
+/* Checks options for results that have no directory of their own. */
+static enum exit_code check_beside(const struct inputs *inputs, const struct options *options)
+{
+	const char *name = inputs->in_place ? "--in-place" : "--suffix";
+
+	if (options->output || options->output_dir || (inputs->in_place && inputs->suffix))
+		report_error("%s and %s: give one place for results", name,
+		             options->output       ? "-o"
+		             : options->output_dir ? "--output-dir"
+		                                   : "--suffix");
+	else if (inputs->are_jobs)
+		report_error("%s: a job has no input file: give -o", name);
+	else if (inputs->suffix && (!*inputs->suffix || strchr(inputs->suffix, '/')))
+		report_error("--suffix: expected a text without slashes, such as -small, not %s",
+		             *inputs->suffix ? inputs->suffix : "nothing");
+	else
+		return EXIT_DONE;
+	return EXIT_USAGE;
+}
+
 /* Returns the output directory that the options name; or NULL. */
 static enum exit_code find_directory(struct inputs *inputs, const struct options *options)
 {
@@ -292,17 +403,21 @@ static const char no_place[] = "the name has no path below a directory, so its r
 
 static enum exit_code add_operand(struct inputs *inputs, const char *input)
 {
-	bool to_object = place_kind(inputs->directory) == PLACE_OBJECT;
+	bool to_object = inputs->directory && place_kind(inputs->directory) == PLACE_OBJECT;
 	struct stat info;
 	char *kept;
 
 	if (!strcmp(input, "-")) {
-		report_error(
-		    "standard input has no file name: give -o FILE instead of a directory");
+		report_error("standard input has no file name: give -o FILE%s",
+		             inputs->directory ? " instead of a directory" : "");
 		return EXIT_USAGE;
 	}
 	if (is_directory(input)) {
-		add_directory(inputs, input, inputs->format);
+		add_directory(inputs, input);
+		return EXIT_DONE;
+	}
+	if (inputs_are_beside(inputs)) {
+		add(inputs, input, NULL, stat(input, &info) ? NULL : &info);
 		return EXIT_DONE;
 	}
 	kept = place_kept(input, false, to_object);
@@ -353,7 +468,7 @@ static enum exit_code add_all(struct inputs *inputs, const struct options *optio
 		status = check_input(options->operands[i]);
 	if (status)
 		return status;
-	if (!inputs->directory)
+	if (!inputs->directory && !inputs_are_beside(inputs))
 		return add_single(inputs, options->operand_count ? options->operands[0] : "-",
 		                  options->output);
 	if (!options->operand_count) {
@@ -371,19 +486,22 @@ enum exit_code inputs_find(struct inputs *inputs, const struct options *options)
 
 	*inputs = (struct inputs){.list.fd = -1,
 	                          .format = options_parameter(options, "format"),
+	                          .in_place = options->in_place,
+	                          .suffix = options->suffix,
 	                          .are_jobs = !strcmp(options->command, "jobs")};
 	if (options->null && !options->files_from) {
 		report_error("--null needs --files-from");
 		return EXIT_USAGE;
 	}
-	status = find_directory(inputs, options);
+	status = inputs_are_beside(inputs) ? check_beside(inputs, options)
+	                                   : find_directory(inputs, options);
 	if (!status && options->files_from)
 		return open_list(inputs, options);
 	if (!status)
 		status = add_all(inputs, options);
 	if (!status)
 		status = check_places(inputs);
-	if (!status && !inputs->count && !inputs->failed)
+	if (!status && !inputs->count && !inputs->failed && !inputs->results)
 		report_remark("no images in %s, of %zu files", options->operands[0],
 		              inputs->left_out);
 	return status;
@@ -400,14 +518,18 @@ static void free_task(struct task *task)
 static struct task *task_of(const struct inputs *inputs, const char *name)
 {
 	struct task *task = calloc(1, sizeof *task);
-	bool to_object = place_kind(inputs->directory) == PLACE_OBJECT;
+	bool is_beside = inputs_are_beside(inputs);
+	bool to_object = !is_beside && place_kind(inputs->directory) == PLACE_OBJECT;
 	char *kept = NULL;
 
 	if (!task || !(task->input = strdup(strcmp(name, "-") ? name : "./-")))
 		abort();
 	task->name = place_shown(task->input);
 	task->wrong = place_check(name);
-	if (!task->wrong) {
+	if (!task->wrong && is_beside) {
+		task->output = beside(inputs, task->input);
+		task->wrong = check_place_beside(inputs, task->input, task->output);
+	} else if (!task->wrong) {
 		kept = place_kept(name, true, to_object);
 		task->wrong = kept ? NULL : no_place;
 	}
@@ -428,10 +550,23 @@ enum supply inputs_next(struct inputs *inputs, struct task **task)
 		*task = &inputs->tasks[inputs->next++];
 		return SUPPLY_READY;
 	}
-	supply = list_next(&inputs->list, &name);
+	do
+		supply = list_next(&inputs->list, &name);
+	while (supply == SUPPLY_READY && is_named_result(inputs, name));
 	if (supply == SUPPLY_READY)
 		*task = task_of(inputs, name);
 	return supply;
+}
+
+void inputs_remark(const struct inputs *inputs)
+{
+	if (inputs->links)
+		report_remark("left out: %zu symbolic link%s, which %s does not follow",
+		              inputs->links, inputs->links > 1 ? "s" : "",
+		              inputs->in_place ? "--in-place" : "--suffix");
+	if (inputs->results)
+		report_remark("left out: %zu name%s with %s at the end, as results have it",
+		              inputs->results, inputs->results > 1 ? "s" : "", inputs->suffix);
 }
 
 int inputs_open(const char *path, struct stat *info)

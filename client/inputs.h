@@ -1,5 +1,6 @@
 /* The inputs of a batch: the images named on the command line and those in the directories named
- * there, or those of a list, which is read as the batch proceeds; with the place of each result. */
+ * there, or those of a list, which is read as the batch proceeds; with the place of each result: a
+ * directory, or beside its input, or in its place. */
 #pragma once
 
 #include <stdbool.h>
@@ -25,9 +26,14 @@ struct inputs {
 	const char *format;
 	/* place of the results; NULL if there is a single result, with a name of its own */
 	char *directory;
-	size_t left_out;    /* files in directories whose names are not those of images */
-	bool failed;        /* something could not be read; the message has been printed */
-	bool are_jobs;      /* ids of jobs at the service, which have results already */
+	bool in_place; /* a result replaces its input */
+	const char
+	    *suffix;     /* a result lies beside its input, whose name it has with this; or NULL */
+	size_t left_out; /* files in directories whose names are not those of images */
+	size_t links;    /* symbolic links in directories, if they are left out */
+	size_t results;  /* names that end with the suffix, which are left out, too */
+	bool failed;     /* something could not be read; the message has been printed */
+	bool are_jobs;   /* ids of jobs at the service, which have results already */
 	struct guard guard; /* the inputs, but for a list's; their names live until inputs_fini() */
 };
 
@@ -36,9 +42,18 @@ static inline bool inputs_is_list(const struct inputs *inputs)
 	return inputs->list.fd >= 0;
 }
 
+/* Tells whether results lie in the directories of their inputs. */
+static inline bool inputs_are_beside(const struct inputs *inputs)
+{
+	return inputs->in_place || inputs->suffix;
+}
+
 /* Returns EXIT_DONE, or EXIT_USAGE after printing the error. */
 enum exit_code inputs_find(struct inputs *inputs, const struct options *options);
 void inputs_fini(struct inputs *inputs);
+
+/* Prints what was left out because of the places of results. */
+void inputs_remark(const struct inputs *inputs);
 
 /* Returns the next input. It is the caller's until inputs_release(). */
 enum supply inputs_next(struct inputs *inputs, struct task **task);

@@ -37,7 +37,8 @@ struct manifest {
 	const char *run;
 	struct slot *slots; /* a table with open addresses */
 	size_t size, used;  /* size: a power of two, more than 3/2 of those used */
-	size_t lines;       /* lines of the file, when it was read */
+	size_t lines;       /* lines of the file, as far as it was read */
+	off_t end;          /* end of that part */
 };
 
 /* Returns a name as JSON; bytes that are not UTF-8 are percent-escaped, as in a URL. */
@@ -60,9 +61,10 @@ static json_t *time_of(const struct stat *info)
 /* Returns the line of a result. Unknown members of its input are left out. */
 static json_t *entry_of(const char *output, const struct making *making, const struct stat *result)
 {
+	const char *name = making->in_place ? "in_place" : "output";
 	bool elsewhere = place_kind(making->input) != PLACE_FILE;
 	char *path = elsewhere ? NULL : realpath(making->input, NULL);
-	json_t *entry = json_pack("{s:o, s:I, s:o, s:o, s:s}", "output", text_of(output), "size",
+	json_t *entry = json_pack("{s:o, s:I, s:o, s:o, s:s}", name, text_of(output), "size",
 	                          (json_int_t)result->st_size, "mtime_ns", time_of(result), "input",
 	                          text_of(path ? path : making->input), "request", making->request);
 
@@ -105,9 +107,16 @@ static json_t *read_entry(const struct manifest *m, off_t offset)
 	return entry;
 }
 
+static bool is_in_place(const json_t *entry)
+{
+	return json_object_get(entry, "in_place");
+}
+
+/* Returns the name of the file that a line is about. */
 static const char *output_of(const json_t *entry)
 {
-	return json_string_value(json_object_get(entry, "output"));
+	return json_string_value(
+	    json_object_get(entry, is_in_place(entry) ? "in_place" : "output"));
 }
 
 /* Returns the slot of an output: the one that has it, or a free one. *entry is its line, or
@@ -164,37 +173,48 @@ static void put(struct manifest *m, const char *name, off_t offset)
 	json_decref(known);
 }
 
-/* Finds the last line about each output. */
+/* Finds the last line about each output, from the end of the part that was read. */
 static void read_lines(struct manifest *m, FILE *file)
 {
 	char *line = NULL;
 	size_t room = 0;
-	off_t offset = HEAD_SIZE;
 
 	for (ssize_t length; (length = getline(&line, &room, file)) > 0; m->lines++) {
 		json_t *entry = json_loadb(line, (size_t)length, 0, NULL);
 
 		if (output_of(entry))
-			put(m, output_of(entry), offset);
+			put(m, output_of(entry), m->end);
 		json_decref(entry);
-		offset += length;
+		m->end += length;
 	}
 	free(line);
 }
 
-/* Reads the open file anew. Returns 0 or an errno. */
-static int read_table(struct manifest *m)
+static void forget_table(struct manifest *m)
 {
-	int fd = fcntl(m->fd, F_DUPFD_CLOEXEC, 3);
-	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
-
-	if (!file)
-		return errno;
 	free(m->slots);
 	m->slots = NULL;
 	m->size = m->used = m->lines = 0;
+	m->end = HEAD_SIZE;
 	grow(m);
-	if (!fseek(file, HEAD_SIZE, SEEK_SET))
+}
+
+/* Reads the further lines of the open file. Returns 0 or an errno. */
+static int read_table(struct manifest *m)
+{
+	struct stat info;
+	FILE *file;
+	int fd;
+
+	if (fstat(m->fd, &info))
+		return errno;
+	if (info.st_size <= m->end)
+		return 0;
+	fd = fcntl(m->fd, F_DUPFD_CLOEXEC, 3);
+	file = fd < 0 ? NULL : fdopen(fd, "r");
+	if (!file)
+		return errno;
+	if (!fseeko(file, m->end, SEEK_SET))
 		read_lines(m, file);
 	fclose(file);
 	return 0;
@@ -203,9 +223,8 @@ static int read_table(struct manifest *m)
 /* The file
  * ---------------------------------------------------------------------------------------- */
 
-/* Appends one line, which will be at *offset; starts a new line first if the last one was cut
- * off. */
-static int append(int fd, const json_t *entry, off_t *offset)
+/* Appends one line; starts a new line first if the last one was cut off. */
+static int append(int fd, const json_t *entry)
 {
 	char *json = json_dumps(entry, JSON_COMPACT), *line = NULL;
 	off_t end = lseek(fd, 0, SEEK_END);
@@ -214,7 +233,6 @@ static int append(int fd, const json_t *entry, off_t *offset)
 
 	if (end > 0 && pread(fd, &last, 1, end - 1) < 0)
 		error = errno;
-	*offset = end + (last != '\n');
 	length = json ? asprintf(&line, "%s%s\n", last == '\n' ? "" : "\n", json) : -1;
 	if (!error && (length < 0 || write(fd, line, (size_t)length) != length))
 		error = length < 0 ? ENOMEM : ENOSPC;
@@ -260,8 +278,8 @@ static void close_file(struct manifest *m)
 	m->fd = -1;
 }
 
-/* Locks the file that has the name: another process may have replaced it meanwhile. A file that was
- * not open is read. */
+/* Locks the file that has the name: another process may have replaced it meanwhile. Reads what has
+ * not been read of it. */
 static int lock(struct manifest *m)
 {
 	struct stat ours, named;
@@ -276,7 +294,9 @@ static int lock(struct manifest *m)
 		if (!fstat(m->fd, &ours) && !lstat(m->path, &named) &&
 		    ours.st_dev == named.st_dev && ours.st_ino == named.st_ino) {
 			error = check_head(m->fd);
-			return error || !is_new ? error : read_table(m);
+			if (!error && is_new)
+				forget_table(m);
+			return error ? error : read_table(m);
 		}
 		close_file(m);
 		is_new = true;
@@ -294,7 +314,7 @@ static int by_offset(const void *one, const void *other)
 /* Writes the last line about each output to a new file, which replaces the manifest. */
 static int write_anew(const struct manifest *m, int fd)
 {
-	off_t *offsets = malloc((m->used + 1) * sizeof *offsets), ignored;
+	off_t *offsets = malloc((m->used + 1) * sizeof *offsets);
 	struct stat info;
 	size_t count = 0;
 	int error = fstat(m->fd, &info) || fchmod(fd, info.st_mode & 0777) ? errno : check_head(fd);
@@ -308,7 +328,7 @@ static int write_anew(const struct manifest *m, int fd)
 	for (size_t i = 0; i < count && !error; i++) {
 		json_t *entry = read_entry(m, offsets[i]);
 
-		error = entry ? append(fd, entry, &ignored) : EIO;
+		error = entry ? append(fd, entry) : EIO;
 		json_decref(entry);
 	}
 	free(offsets);
@@ -408,17 +428,51 @@ static json_t *find(const struct manifest *m, const char *output)
 	return entry;
 }
 
-bool manifest_knows(const struct manifest *m, const char *output, const struct stat *there)
+/* Tells whether a file has the size and time of these members. */
+static bool is_as(const json_t *entry, const char *size, const char *mtime,
+                  const struct stat *there)
 {
-	json_t *known = find(m, output), *changed = time_of(there);
-	bool same = json_integer_value(json_object_get(known, "size")) == there->st_size &&
-	            json_equal(json_object_get(known, "mtime_ns"), changed);
+	json_t *changed = time_of(there);
+	bool same = json_integer_value(json_object_get(entry, size)) == there->st_size &&
+	            json_equal(json_object_get(entry, mtime), changed);
 
 	json_decref(changed);
+	return same;
+}
+
+bool manifest_knows(const struct manifest *m, const char *output, const struct stat *there)
+{
+	json_t *known = find(m, output);
+	bool same = !is_in_place(known) && is_as(known, "size", "mtime_ns", there);
+
 	json_decref(known);
 	return same;
 }
 
+enum in_place manifest_in_place(const struct manifest *m, const char *path,
+                                const struct making *making)
+{
+	json_t *known = find(m, path);
+	const char *request = json_string_value(json_object_get(known, "request"));
+	enum in_place state = IN_PLACE_CHANGED;
+
+	if (!is_in_place(known) || !request || strcmp(request, making->request) != 0 ||
+	    is_as(known, "input_size", "input_mtime_ns", making->info))
+		state = IN_PLACE_NEW;
+	else if (is_as(known, "size", "mtime_ns", making->info))
+		state = IN_PLACE_MADE;
+	json_decref(known);
+	return state;
+}
+
+const char *manifest_refresh(struct manifest *m)
+{
+	int error = lock(m);
+
+	if (m->fd >= 0)
+		flock(m->fd, LOCK_UN);
+	return error ? explain(error) : NULL;
+}
 bool manifest_is_place(const char *output)
 {
 	const char *slash = strrchr(output, '/');
@@ -459,15 +513,16 @@ const char *manifest_add(struct manifest *m, const char *output, const struct ma
                          const struct stat *result)
 {
 	json_t *entry = entry_of(output + m->prefix, making, result);
-	off_t offset;
 	int error;
 
 	json_object_set_new(entry, "run", json_string(m->run));
 	error = lock(m);
 	if (!error)
-		error = append(m->fd, entry, &offset);
+		error = append(m->fd, entry);
+	if (!error && making->in_place && fdatasync(m->fd))
+		error = errno;
 	if (!error)
-		put(m, output_of(entry), offset);
+		error = read_table(m);
 	if (m->fd >= 0)
 		flock(m->fd, LOCK_UN);
 	json_decref(entry);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "client/hash.h"
@@ -115,13 +116,15 @@ int output_make_directories(char *path)
 
 /* Locks the file of this name and removes it, if a killed run has left it. Returns 0 or an
  * errno. */
-static int remove_leftover(const char *path)
+static int remove_leftover(const char *path, const struct stat *replaced)
 {
 	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	struct stat info;
 	int error = fd < 0 || fstat(fd, &info) ? errno : 0;
 
-	if (!error && (!S_ISREG(info.st_mode) || info.st_uid != geteuid()))
+	if (!error &&
+	    (!S_ISREG(info.st_mode) || (info.st_uid != geteuid() &&
+	                                !(replaced->st_nlink && info.st_uid == replaced->st_uid))))
 		error = EEXIST;
 	if (!error && flock(fd, LOCK_EX | LOCK_NB))
 		error = EBUSY;
@@ -141,7 +144,9 @@ static int open_temporary(struct output *output)
 	for (unsigned attempts = 0; attempts < 10 && error == EBUSY; attempts++) {
 		output->fd = open(output->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 		if (output->fd < 0) {
-			error = errno == EEXIST ? remove_leftover(output->temporary) : errno;
+			error = errno == EEXIST
+			            ? remove_leftover(output->temporary, &output->replaced)
+			            : errno;
 			if (error)
 				return error;
 			error = EBUSY;
@@ -165,7 +170,6 @@ static int open_beside(struct output *output)
 	const char *slash = strrchr(output->place, '/');
 	const char *name = slash ? slash + 1 : output->place;
 	mode_t mask = umask(0);
-	struct stat there;
 	int error;
 
 	umask(mask);
@@ -173,8 +177,10 @@ static int open_beside(struct output *output)
 	error = output_make_directories(output->place);
 	if (error)
 		return error;
-	if (!lstat(output->place, &there) && S_ISREG(there.st_mode))
-		output->mode = there.st_mode & 0777;
+	if (lstat(output->place, &output->replaced) || !S_ISREG(output->replaced.st_mode))
+		output->replaced.st_nlink = 0;
+	else
+		output->mode = output->replaced.st_mode & 0777;
 	output->temporary = format_path("%.*s.convolve-%016" PRIx64, (int)(name - output->place),
 	                                output->place, hash_short(hash_text(HASH_START, name)));
 	error = open_temporary(output);
@@ -221,6 +227,49 @@ void output_rename(struct output *output, const char *path)
 	output->place = format_path("%s", path);
 }
 
+/* Gives the result owner, access list and mode of the file that it replaces. Without its access
+ * list, or its group, the group of the result may do what all others may: nobody may read a result
+ * who could not read that file. File systems without modes (FAT, CIFS) keep the one that they
+ * gave. */
+static int set_access(struct output *output)
+{
+	static const char list[] = "system.posix_acl_access";
+	const struct stat *old = &output->replaced;
+	char acl[1 << 12];
+	ssize_t size = old->st_nlink ? lgetxattr(output->place, list, acl, sizeof acl) : 0;
+	bool lost = size < 0 && errno == ERANGE;
+
+	if (old->st_nlink) {
+		/* Only the superuser can give a file away. */
+		lost |= fchown(output->fd, old->st_uid, (gid_t)-1) && errno != EPERM;
+		lost |= fchown(output->fd, (uid_t)-1, old->st_gid) != 0;
+	}
+	if (size > 0)
+		lost |= fsetxattr(output->fd, list, acl, (size_t)size, 0) != 0;
+	if (lost)
+		output->mode &= ~070u | (output->mode & 07) << 3;
+	return fchmod(output->fd, output->mode) && errno != EPERM ? errno : 0;
+}
+
+static bool has_same_time(const struct stat *one, const struct stat *other)
+{
+	return one->st_size == other->st_size && one->st_mtim.tv_sec == other->st_mtim.tv_sec &&
+	       one->st_mtim.tv_nsec == other->st_mtim.tv_nsec;
+}
+
+/* Gets the status of the result. Times may be as coarse as 2 s (FAT). */
+static int make_different(struct output *output, struct stat *info)
+{
+	struct timespec times[] = {{.tv_nsec = UTIME_OMIT}, {0}};
+
+	if (fstat(output->fd, info))
+		return errno;
+	if (!output->differs || !has_same_time(info, &output->replaced))
+		return 0;
+	times[1].tv_sec = info->st_mtim.tv_sec + 2;
+	return futimens(output->fd, times) || fstat(output->fd, info) ? errno : 0;
+}
+
 /* A full disk or a quota may show only now: network file systems write late. */
 static int close_synced(int *fd)
 {
@@ -237,10 +286,10 @@ int output_finish(struct output *output, struct stat *info)
 	int error;
 
 	if (output->stream < 0) {
-		/* File systems without modes (FAT, CIFS) keep the one that they gave. */
-		if ((fchmod(output->fd, output->mode) && errno != EPERM) || fstat(output->fd, info))
-			return errno;
-		return close_synced(&output->fd);
+		error = set_access(output);
+		if (!error)
+			error = make_different(output, info);
+		return error ? error : close_synced(&output->fd);
 	}
 	error = lseek(output->fd, 0, SEEK_SET) ? errno : output_copy(output->fd, output->stream);
 	if (close(output->stream) && !error)

@@ -12,13 +12,17 @@ struct output {
 	char *temporary; /* path of the temporary file; NULL if it has none */
 	int lock;        /* holds the temporary file's lock, so that no other run removes it */
 	mode_t mode;     /* mode of the finished result */
+	/* status of the file in its place when this was opened; st_nlink is 0 if there was none */
+	struct stat replaced;
+	bool differs; /* its size and time shall not both be those of that file */
 	int stream;
 };
 
 /* Opens a temporary file for the result and creates the missing directories of its path. "-" is
  * standard output. An existing file that is not a plain one (a pipe, a device) is written to when
- * the result is complete. The temporary file has the mode of the file that is to be replaced, and a
- * name of its own for each result: the next run removes those of a killed one. Returns 0 or an
+ * the result is complete. The temporary file has a name of its own for each result: the next run
+ * removes those of a killed one. The result gets mode, owner and access list of the file that it
+ * replaces, as far as this user may give it these. Returns 0 or an
  * errno (EBUSY: another run makes the same result). */
 int output_open(struct output *output, const char *path);
 

@@ -14,7 +14,8 @@ struct progress {
 	size_t count,                        /* PROGRESS_ENDLESS: not known */
 	    done, failed, skipped, left_out; /* files that are no images, which count only here */
 	uint64_t bytes, bytes_done;
-	double since; /* time by report_now() */
+	uint64_t bytes_read; /* all inputs that are done, also those of unknown size */
+	double since;        /* time by report_now() */
 };
 
 /* Returns the seconds of a monotonic clock. */

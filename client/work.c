@@ -71,6 +71,8 @@ void work_free(struct batch *b, struct work *w)
 	if (w->input >= 0)
 		close(w->input);
 	output_discard(&w->output);
+	if (w->record)
+		records_leave(&b->records, w->record);
 	inputs_release(&b->inputs, w->task);
 	curl_slist_free_all(w->heads);
 	free(w->version);
@@ -180,6 +182,24 @@ static bool store(struct batch *b, struct work *w, struct exchange *e)
 	return true;
 }
 
+/* Returns the record of the result; or NULL. */
+static struct manifest *manifest_of(const struct batch *b, const struct work *w)
+{
+	return w->record ? w->record->manifest : b->manifest;
+}
+
+/* Tells whether the result's place has the input still. */
+static bool is_input_there(const struct work *w)
+{
+	const struct stat *read = &w->info;
+	struct stat now;
+
+	return !lstat(w->task->output, &now) && now.st_dev == read->st_dev &&
+	       now.st_ino == read->st_ino && now.st_size == read->st_size &&
+	       now.st_mtim.tv_sec == read->st_mtim.tv_sec &&
+	       now.st_mtim.tv_nsec == read->st_mtim.tv_nsec;
+}
+
 /* Tells whether links lead from the place of a list's result out of the directory of results. */
 static bool is_outside(const struct batch *b, const char *output)
 {
@@ -198,14 +218,20 @@ static bool is_outside(const struct batch *b, const char *output)
 /* Returns why the file in the result's place stays there; NULL if there is none (*there is false),
  * or it may be replaced. The caller frees the text. A pipe or the like is written to, not replaced.
  * A list has no guard of its inputs; they are outside of the directory of results. */
-static char *find_obstacle(const struct batch *b, const char *output, bool *there)
+static char *find_obstacle(const struct batch *b, const struct work *w, bool *there)
 {
-	const char *guarded = NULL, *why = NULL;
+	const char *output = w->task->output, *guarded = NULL, *why = NULL;
+	const struct manifest *manifest = manifest_of(b, w);
 	struct stat info, target;
 	bool known;
 	char *text = NULL;
 
-	*there = false;
+	*there = b->inputs.in_place;
+	if (b->inputs.in_place) {
+		if (!is_input_there(w) && !(text = strdup("it has been changed meanwhile")))
+			abort();
+		return text;
+	}
 	if (!strcmp(output, "-") || lstat(output, &info))
 		return NULL;
 	*there = true;
@@ -214,7 +240,7 @@ static char *find_obstacle(const struct batch *b, const char *output, bool *ther
 		if (!S_ISREG(target.st_mode) && !S_ISBLK(target.st_mode))
 			return NULL;
 	}
-	known = S_ISREG(info.st_mode) && b->manifest && manifest_knows(b->manifest, output, &info);
+	known = S_ISREG(info.st_mode) && manifest && manifest_knows(manifest, output, &info);
 	if (guarded && strcmp(guarded, output) != 0) {
 		if (asprintf(&text, "it is the same file as %s, which is not overwritten",
 		             guarded) < 0)
@@ -233,7 +259,7 @@ static char *find_obstacle(const struct batch *b, const char *output, bool *ther
 	else if (S_ISBLK(info.st_mode))
 		why = "it is a disk: --force writes to it";
 	else
-		why = b->manifest
+		why = manifest
 		          ? "the file is not a result of this command, or has been changed since: "
 		            "--force replaces it"
 		          : "the file exists: --force replaces it";
@@ -245,7 +271,7 @@ static char *find_obstacle(const struct batch *b, const char *output, bool *ther
 /* Fails the image if the file in its result's place stays there. */
 static bool is_place_taken(struct batch *b, struct work *w, bool *there)
 {
-	char *why = find_obstacle(b, w->task->output, there);
+	char *why = find_obstacle(b, w, there);
 
 	if (why)
 		work_fail(b, w, w->task->output, why);
@@ -299,44 +325,6 @@ static bool delete_job(struct work *w, struct exchange *e)
 	return true;
 }
 
-/* Prepares the result's place, and asks the service for the result. */
-static bool filter(struct batch *b, struct work *w, struct exchange *e)
-{
-	const struct task *task = w->task;
-	int error = 0;
-	bool there;
-
-	if (!is_elsewhere(task->output) && is_place_taken(b, w, &there))
-		return false;
-	if (is_elsewhere(task->output))
-		error = (w->output.fd = output_nameless()) < 0 ? errno : 0;
-	else
-		error = output_open(&w->output, task->output);
-	if (error) {
-		fail_output(b, w, error);
-		return false;
-	}
-	return w->job ? await_result(w, e) : post(b, w, e);
-}
-
-/* The first step
- * ---------------------------------------------------------------------------------- */
-
-/* Tells whether keys are there, if the image needs any. Without keys, no other image gets
- * further. */
-static bool find_keys(struct batch *b, const struct work *w)
-{
-	if (b->has_aws || (place_kind(w->task->input) != PLACE_OBJECT &&
-	                   place_kind(w->task->output) != PLACE_OBJECT))
-		return true;
-	b->has_aws = true; /* so that all memory is released */
-	if (!aws_load(&b->aws))
-		return true;
-	b->status = EXIT_USAGE;
-	b->ended = true;
-	return false;
-}
-
 /* Opens the input, if it is a file. */
 static bool open_file(struct batch *b, struct work *w)
 {
@@ -364,6 +352,86 @@ static bool open_file(struct batch *b, struct work *w)
 	return true;
 }
 
+/* Tells whether the input is to be filtered and replaced: it has not been yet. */
+static bool is_to_be_replaced(struct batch *b, struct work *w)
+{
+	const struct making making = {w->task->name, &w->info, NULL, w->target, true};
+	const struct manifest *manifest = manifest_of(b, w);
+
+	switch (manifest && !b->options->force
+	            ? manifest_in_place(manifest, w->task->output, &making)
+	            : IN_PLACE_NEW) {
+	case IN_PLACE_NEW:
+		return true;
+	case IN_PLACE_MADE:
+		if (b->options->dry_run)
+			report_plan(w->task->name, w->task->output, "skip: it is made");
+		skip(b, w);
+		break;
+	case IN_PLACE_CHANGED:
+		work_fail(b, w, w->task->name,
+		          "it is a result of this command that has been changed since: --force "
+		          "filters it again");
+		break;
+	}
+	return false;
+}
+
+/* Looks at the input again, now that its temporary file is locked and no other run can replace it:
+ * one may have done so meanwhile. */
+static bool claim(struct batch *b, struct work *w)
+{
+	const char *wrong = manifest_refresh(w->record->manifest);
+
+	if (wrong) {
+		work_fail(b, w, w->task->output, wrong);
+		return false;
+	}
+	close(w->input);
+	return open_file(b, w) && is_to_be_replaced(b, w);
+}
+
+/* Prepares the result's place, and asks the service for the result. */
+static bool filter(struct batch *b, struct work *w, struct exchange *e)
+{
+	const struct task *task = w->task;
+	int error = 0;
+	bool there;
+
+	if (!is_elsewhere(task->output) && is_place_taken(b, w, &there))
+		return false;
+	if (is_elsewhere(task->output))
+		error = (w->output.fd = output_nameless()) < 0 ? errno : 0;
+	else
+		error = output_open(&w->output, task->output);
+	if (error) {
+		fail_output(b, w, error);
+		return false;
+	}
+	w->output.differs = b->inputs.in_place;
+	if (b->inputs.in_place && !claim(b, w))
+		return false;
+	return w->job ? await_result(w, e) : post(b, w, e);
+}
+
+/* The first step
+ * ---------------------------------------------------------------------------------- */
+
+/* Tells whether keys are there, if the image needs any. Without keys, no other image gets
+ * further. */
+static bool find_keys(struct batch *b, const struct work *w)
+{
+	if (b->has_aws || (place_kind(w->task->input) != PLACE_OBJECT &&
+	                   place_kind(w->task->output) != PLACE_OBJECT))
+		return true;
+	b->has_aws = true; /* so that all memory is released */
+	if (!aws_load(&b->aws))
+		return true;
+	b->status = EXIT_USAGE;
+	b->ended = true;
+	return false;
+}
+
 static void fail_twice(struct batch *b, struct work *w, const char *other)
 {
 	char *why = NULL;
@@ -383,7 +451,7 @@ static bool is_twice(struct batch *b, struct work *w)
 		other = other->next;
 	if (!other)
 		return false;
-	if (strcmp(other->task->input, w->task->input) != 0)
+	if (strcmp(other->task->input, w->task->input) != 0 && !b->inputs.in_place)
 		fail_twice(b, w, other->task->name);
 	else
 		skip(b, w);
@@ -399,7 +467,7 @@ static bool is_hidden(const struct task *task)
 /* Tells whether this run has made the result from another input. */
 static bool is_made_from_other(struct batch *b, struct work *w)
 {
-	char *from = manifest_made_from(b->manifest, w->task->output);
+	char *from = manifest_made_from(manifest_of(b, w), w->task->output);
 	char *path = is_elsewhere(w->task->input) ? NULL : realpath(w->task->input, NULL);
 	bool other = from && (strcmp(from, path ? path : w->task->name) != 0 || is_hidden(w->task));
 
@@ -446,6 +514,40 @@ static void plan(struct batch *b, struct work *w, bool known)
 	}
 }
 
+/* Opens the record of the directory, if the result lies beside its input or replaces it. */
+static bool find_record(struct batch *b, struct work *w)
+{
+	if (!inputs_are_beside(&b->inputs) || is_elsewhere(w->task->output))
+		return true;
+	w->record = records_use(&b->records, w->task->output, b->run, b->options->dry_run);
+	if (w->record->failed)
+		work_fail(b, w, w->task->name, NULL);
+	return !w->record->failed;
+}
+
+/* Tells whether the input is a file that can be replaced. */
+static bool is_replaceable(struct batch *b, struct work *w)
+{
+	const char *place = w->task->output, *why = NULL;
+	struct stat info;
+
+	if (lstat(place, &info))
+		why = strerror(errno);
+	else if (S_ISLNK(info.st_mode))
+		why = "a symbolic link, which --in-place does not follow: name the file that it "
+		      "leads to";
+	else if (S_ISDIR(info.st_mode))
+		why = strerror(EISDIR);
+	else if (!S_ISREG(info.st_mode))
+		why = "--in-place replaces files: choose another output";
+	else if (!b->options->force && faccessat(AT_FDCWD, place, W_OK, AT_EACCESS))
+		why = errno == EACCES ? "it is write-protected: --force replaces it"
+		                      : strerror(errno);
+	if (why)
+		work_fail(b, w, w->task->name, why);
+	return !why;
+}
+
 bool work_start(struct batch *b, struct work *w, struct exchange *e)
 {
 	const struct task *task = w->task;
@@ -465,6 +567,8 @@ bool work_start(struct batch *b, struct work *w, struct exchange *e)
 		work_fail(b, w, task->name, "the result would overwrite it: choose another output");
 		return false;
 	}
+	if (b->inputs.in_place && !is_replaceable(b, w))
+		return false;
 	if (b->inputs.are_jobs) {
 		w->job = strdup(task->input);
 		w->target = request_job_target(task->input, "/result");
@@ -474,21 +578,25 @@ bool work_start(struct batch *b, struct work *w, struct exchange *e)
 	if (!w->job && !is_elsewhere(task->input) && !(dry && !strcmp(task->input, "-")) &&
 	    !open_file(b, w))
 		return false;
+	if (!find_record(b, w) || (b->inputs.in_place && !is_to_be_replaced(b, w)))
+		return false;
 	if (place_kind(task->output) == PLACE_OBJECT && !b->options->force && !dry) {
 		ask_elsewhere(b, w, e, STEP_LOOK, task->output);
 		return true;
 	}
 	making = (struct making){.input = task->name, .request = w->target};
 	making.info = w->input >= 0 ? &w->info : NULL;
-	if (b->manifest && !b->options->force)
-		known = manifest_has(b->manifest, task->output, &making, &result, &w->version);
+	if (manifest_of(b, w) && !b->options->force && !b->inputs.in_place)
+		known =
+		    manifest_has(manifest_of(b, w), task->output, &making, &result, &w->version);
 	if (known && !list)
 		guard_add(&b->inputs.guard, &result, task->output);
 	if (dry) {
 		plan(b, w, known);
 		return false;
 	}
-	if ((!known || is_hidden(task)) && list && b->manifest && is_made_from_other(b, w))
+	if ((!known || is_hidden(task)) && list && !b->inputs.in_place && manifest_of(b, w) &&
+	    is_made_from_other(b, w))
 		return false;
 	return go_on(b, w, e, known);
 }
@@ -525,12 +633,29 @@ bool work_sync_directory(struct batch *b, char *next)
 	return !error;
 }
 
+/* Records the result; one that replaces its input is not made without that. */
+static bool record_result(struct batch *b, struct work *w, const struct stat *result)
+{
+	const struct making making = {w->task->name, &w->info, w->version, w->target,
+	                              b->inputs.in_place};
+	struct manifest *manifest = manifest_of(b, w);
+	const char *wrong =
+	    manifest ? manifest_add(manifest, w->task->output, &making, result) : NULL;
+
+	if (wrong && b->inputs.in_place)
+		work_fail(b, w, w->task->output, wrong);
+	else if (wrong)
+		report_remark("%s will be made again next time: cannot write the manifest: %s",
+		              w->task->output, wrong);
+	return !wrong || !b->inputs.in_place;
+}
+
 /* Moves the result to its place, unless the file there has changed since it was looked at. */
 static bool place_result(struct batch *b, struct work *w, struct stat *result)
 {
 	char *directory = output_directory(&w->output);
 	int error = output_finish(&w->output, result);
-	bool there = false;
+	bool there = false, in_place = b->inputs.in_place;
 
 	if (error || !directory) {
 		if (error)
@@ -538,7 +663,9 @@ static bool place_result(struct batch *b, struct work *w, struct stat *result)
 		free(directory);
 		return !error;
 	}
-	if (is_place_taken(b, w, &there)) {
+	/* It is looked at again, since recording takes a while. */
+	if (is_place_taken(b, w, &there) ||
+	    (in_place && (!record_result(b, w, result) || is_place_taken(b, w, &there)))) {
 		free(directory);
 		return false;
 	}
@@ -558,24 +685,21 @@ static void count_done(struct batch *b, struct work *w)
 {
 	b->progress.done++;
 	b->progress.bytes_done += (uint64_t)w->task->size;
+	b->progress.bytes_read += (uint64_t)w->info.st_size;
 }
 
 /* Keeps the result as a file; false if it may be lost. */
 static bool keep_result(struct batch *b, struct work *w, const struct exchange *e)
 {
-	struct making making = {w->task->name, &w->info, w->version, w->target};
 	struct stat result;
-	const char *wrong;
 
 	if (!place_result(b, w, &result))
 		return false;
 	count_done(b, w);
 	if (b->options->verbose)
 		print_facts(e, w->task);
-	wrong = b->manifest ? manifest_add(b->manifest, w->task->output, &making, &result) : NULL;
-	if (wrong)
-		report_remark("%s will be made again next time: cannot write the manifest: %s",
-		              w->task->output, wrong);
+	if (!b->inputs.in_place)
+		record_result(b, w, &result);
 	return !w->job || work_sync_directory(b, NULL);
 }
 
@@ -647,8 +771,28 @@ static void add_suffix(struct batch *b, struct work *w, const char *type)
 	output_rename(&w->output, place);
 }
 
+/* Tells whether the result is an image of the format that the name of its place says. */
+static bool fits_place(struct batch *b, struct work *w, const char *type)
+{
+	const char *dot = strrchr(w->task->output, '.');
+	char *why = NULL;
+
+	if (!b->inputs.in_place || format_parse_media_type(type) == format_parse(dot + 1))
+		return true;
+	if (asprintf(&why,
+	             "the result is of the type %s, and its name says another: choose another "
+	             "output",
+	             type) < 0)
+		abort();
+	work_fail(b, w, w->task->name, why);
+	free(why);
+	return false;
+}
+
 static bool take_result(struct batch *b, struct work *w, struct exchange *e)
 {
+	if (!fits_place(b, w, exchange_header(e, "Content-Type")))
+		return false;
 	if (!is_elsewhere(w->task->output)) {
 		add_suffix(b, w, exchange_header(e, "Content-Type"));
 		return keep_result(b, w, e) && delete_job(w, e);

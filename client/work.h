@@ -9,6 +9,7 @@
 #include "client/inputs.h"
 #include "client/manifest.h"
 #include "client/output.h"
+#include "client/records.h"
 #include "client/report.h"
 
 enum { RUN_DIGITS = 33 };
@@ -32,6 +33,7 @@ struct work {
 	struct stat info; /* file of the input, or of the copy of one elsewhere */
 	char *version;    /* version of an input elsewhere, as store_version() has it; or NULL */
 	struct output output;
+	struct record *record;    /* record of the directory, if it is the input's, too; or NULL */
 	char *type;               /* media type of the result, for a store */
 	char *target;             /* at the service */
 	char *job;                /* its id at the service; or NULL */
@@ -44,9 +46,10 @@ struct work {
 struct batch {
 	const struct options *options;
 	struct inputs inputs;
-	struct manifest *manifest; /* NULL: a single result, or objects */
-	char *root;                /* the output directory, for lists; or NULL */
-	char run[RUN_DIGITS];      /* identifies this run where its results are recorded */
+	struct manifest *manifest; /* NULL: a single result, objects, or no directory for all */
+	struct records records;
+	char *root;           /* the output directory, for lists; or NULL */
+	char run[RUN_DIGITS]; /* identifies this run where its results are recorded */
 	struct aws aws;
 	bool has_aws;
 	struct work *works; /* under way */

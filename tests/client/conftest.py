@@ -1,4 +1,6 @@
 """The client beside the service of ../http, and beside servers that answer as a test wants."""
+import os
+import subprocess
 import threading
 
 import pytest
@@ -41,6 +43,15 @@ def store():
     """An object store with the buckets `from` and `into`."""
     with store_module.Store() as started:
         yield started
+
+
+@pytest.fixture(scope="session")
+def failing(tmp_path_factory):
+    """Environment variables with which calls of the C library fail as FAIL says."""
+    library = tmp_path_factory.mktemp("preloaded") / "fail.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", library,
+                    os.path.join(os.path.dirname(__file__), "fail.c"), "-ldl"], check=True)
+    return {"LD_PRELOAD": str(library), "ASAN_OPTIONS": "verify_asan_link_order=0"}
 
 
 @pytest.fixture

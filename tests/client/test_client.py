@@ -7,6 +7,7 @@ import pathlib
 import pty
 import re
 import select
+import shutil
 import signal
 import subprocess
 import termios
@@ -491,8 +492,8 @@ def test_top_with_very_many_series(server):
 
 
 def test_on_a_terminal(server, tree, tmp_path):
-    def shown(url, *arguments):
-        with on_a_terminal(url, *arguments) as (process, ours, *_):
+    def shown(url, *arguments, **size):
+        with on_a_terminal(url, *arguments, **size) as (process, ours, *_):
             return seen(process, ours), process.wait(60)
 
     def answer(handler):
@@ -501,8 +502,12 @@ def test_on_a_terminal(server, tree, tmp_path):
 
     text, status = shown(server(answer).url, "box", tree, "-o", tmp_path / "out", "-j", "1")
     assert "4 done, 1 left out, whose names are not those of images;" in text, text
-    assert status == 0 and re.search(r"\[#+-+\] [123]/4  [\d.]+ images/s  \d+:\d\d left", text), text
-    assert re.search(r"\r\033\[K4 done[^;]*; [\d.]+ s, [\d.]+ images/s\r\n$", text), text
+    assert status == 0 and re.search(r"\[#+-+\] [123]/4  [\d.]+ images/s, [\d.]+ MB/s  \d+:\d\d left", text), text
+    assert re.search(r"\r\033\[K4 done[^;]*; [\d.]+ s, [\d.]+ images/s, [\d.]+ MB/s\r\n$", text), text
+    for columns, line in ((60, r"\[#+-+\] 3/4  [\d.]+ images/s, "), (30, r"3/4  [\d.]+ images/s, ")):
+        text, _ = shown(server(answer).url, "box", tree, "-o", tmp_path / f"{columns}", "-j", "1", columns=columns)
+        lines = re.split(r"\r(?:\033\[K|\n)?", text)[:-2]  # the summary stays, and may be longer
+        assert max(map(len, lines)) < columns and any(re.match(line, drawn) for drawn in lines), lines
     assert shown(server().url, "box", tree, "-o", tmp_path / "out", "-q", "--force") == ("", 0)
     text, status = shown(server().url, "box", tree / "a.ppm", "-o", "-")
     assert status == 2 and "cannot read an image from a terminal" in text
@@ -582,6 +587,84 @@ def test_completion(service):
     assert job in completed(service.url, "convolve jobs wait ")
     run(service.url, "jobs", "delete", job)
     assert {"gaussian", "devices", "chain"} <= set(completed(service.url, "convolve "))
+
+
+def zsh(directory, url, lines):
+    """Returns zsh's completions for the lines: on a terminal, as its user would ask for them."""
+    (directory / "found").unlink(missing_ok=True)
+    (directory / "lines").write_text("".join(f"{line}\n" for line in lines))
+    (directory / "probe").write_text(f"""
+        path=({BUILD} $path) fpath=({COMPLETION.parent} $fpath)
+        autoload -Uz compinit && compinit -D -u
+        compadd() {{ builtin compadd -O found "$@"; print -rl -- $found >>{directory}/found; builtin compadd "$@" }}
+        ask() {{
+            for line in "${{(f@)$(<{directory}/lines)}}"; do
+                BUFFER=$line CURSOR=$#line
+                zle list-choices
+                print -- --- >>{directory}/found
+            done
+            exit
+        }}
+        zle -N ask && bindkey ^T ask && print ready""")
+    ours, its = pty.openpty()
+    process = subprocess.Popen(["zsh", "-f", "-i"], stdin=its, stdout=its, stderr=its, cwd=directory,
+                               env=environment(url, {"TERM": "dumb"}), start_new_session=True)
+    try:
+        os.write(ours, b"source ./probe\n")
+        seen(process, ours, b"\nready")
+        os.write(ours, b"\x14")
+        seen(process, ours)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+        os.close(its)
+    return [found.split() for found in (directory / "found").read_text().split("---\n")[:-1]]
+
+
+def fish(directory, url, lines):
+    script = f"set PATH {BUILD} $PATH; source {COMPLETION}.fish; for line in $argv; complete -C $line; echo ==; end"
+    done = subprocess.run(["fish", "--no-config", "-c", script, *lines], env=environment(url, {"HOME": str(directory)}),
+                          capture_output=True, text=True, timeout=60, cwd=directory)
+    assert done.stderr == "", done
+    return [found.split() for found in done.stdout.split("==\n")[:-1]]
+
+
+@pytest.mark.parametrize("shell", [zsh, fish])
+def test_completion_in_other_shells(service, tmp_path, shell):
+    """They complete whole words, where bash begins after the last = or :."""
+    (tmp_path / "picture.jpg").touch()
+    expected = {
+        "convolve gau": ["gaussian"],
+        "convolve gaussian=sigma=1.4,sob": ["gaussian=sigma=1.4,sobel"],
+        "convolve box,unsharp=sigma=2:thr": ["box,unsharp=sigma=2:threshold="],
+        "convolve sobel --output=m": ["--output=magnitude"],
+        "convolve sobel --output ": ["magnitude", "x", "y", "direction"],
+        "convolve gaussian --siz": ["--size"],
+        "convolve gaussian pict": ["picture.jpg"],
+    }
+    # A busy service may not answer within the second that a shell waits.
+    poll(lambda: list(map(set, shell(tmp_path, service.url, list(expected)))) == list(map(set, expected.values())), 60,
+         "the right words")
+
+
+def test_completions_are_installed_beside_each_other(tmp_path):
+    """Those of zsh and fish find bash's, in the places where Debian's shells look for them."""
+    for line in (REPOSITORY / "debian/convolve.install").read_text().splitlines():
+        file, _, place = line.partition(" ")
+        if "complet" in line:
+            place = tmp_path / (place or os.path.dirname(file))
+            place.mkdir(parents=True)
+            shutil.copy(COMPLETION.parent / os.path.basename(file), place)
+    nobody = f"http://127.0.0.1:{free_port()}"
+    for shell, place in (("fish", "fish/vendor_completions.d/convolve.fish"), ("zsh", "zsh/vendor-completions/_convolve")):
+        script = (f"set -x PATH {BUILD} $PATH; source $argv; complete -C 'convolve to'" if shell == "fish" else
+                  f"path=({BUILD} $path); words=(convolve to) CURRENT=2 PREFIX=to; compadd() {{ print -- $argv[-1] }}; "
+                  "source $1")
+        done = subprocess.run([shell, *(["--no-config"] if shell == "fish" else ["-f"]), "-c", script,
+                               *(["zsh"] if shell == "zsh" else []), tmp_path / "usr/share" / place],
+                              env=environment(nobody), capture_output=True, text=True, timeout=60)
+        assert (done.stdout, done.stderr) == ("top\n", ""), done
 
 
 def test_completion_without_a_service():

@@ -3,7 +3,6 @@ import json
 import os
 import resource
 import signal
-import subprocess
 import threading
 
 import pytest
@@ -153,15 +152,6 @@ def test_the_manifest_is_renewed(server, tree, tmp_path):
 
 
 # Disks --------------------------------------------------------------------------------------------
-
-@pytest.fixture(scope="session")
-def failing(tmp_path_factory):
-    """Environment variables with which calls of the C library fail as FAIL says."""
-    library = tmp_path_factory.mktemp("preloaded") / "fail.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", library,
-                    os.path.join(os.path.dirname(__file__), "fail.c"), "-ldl"], check=True)
-    return {"LD_PRELOAD": str(library), "ASAN_OPTIONS": "verify_asan_link_order=0"}
-
 
 @pytest.mark.parametrize("call, why", [
     ("fsync", "Input/output error"), ("close", "Disk quota exceeded"), ("fchmod", None)])
