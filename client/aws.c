@@ -10,10 +10,22 @@
 #include <string.h>
 
 #include "client/ini.h"
+#include "client/keys.h"
 #include "client/place.h"
 #include "client/report.h"
 
-enum { FILE_MAX = 1 << 20, REGION_MAX = 64 };
+enum {
+	FILE_MAX = 1 << 20,
+	REGION_MAX = 64,
+	SOON = 300,       /* seconds before keys expire in which others are looked for */
+	RENEW_PAUSE = 60, /* seconds between two attempts */
+};
+
+/* A bucket with its region. */
+struct bucket {
+	struct bucket *next;
+	char *name, *region;
+};
 
 /* The lines of a profile that matter. */
 enum line {
@@ -263,16 +275,72 @@ static enum exit_code refuse(const char *what, const char *profile)
 	return EXIT_USAGE;
 }
 
+/* Takes keys that were fetched, or prints why there are none: `wrong`, which it frees. */
+static enum exit_code take_fetched(struct aws *aws, const char *whence, const struct keys *keys,
+                                   char *wrong)
+{
+	if (wrong)
+		report_error("%s: %s", whence, wrong);
+	else {
+		aws->access_key = keys->access;
+		aws->secret_key = keys->secret;
+		aws->token = keys->token;
+		aws->expires = keys->expires;
+		aws->whence = copy_of(whence);
+	}
+	free(wrong);
+	return wrong ? EXIT_USAGE : EXIT_DONE;
+}
+
+/* Reads the file anew each time: its owner may renew it. Returns NULL after printing the error. */
+static char *read_authorization(const char *path)
+{
+	char text[1 << 14];
+	FILE *file = fopen(path, "re");
+	size_t size = file ? fread(text, 1, sizeof text, file) : 0;
+	bool failed = !file || ferror(file) || size == sizeof text;
+
+	if (failed)
+		report_error("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: %s: %s", path,
+		             file && size == sizeof text ? "expected a token" : strerror(errno));
+	if (file)
+		fclose(file);
+	while (size && isspace((unsigned char)text[size - 1]))
+		size--;
+	return failed ? NULL : text_of("%.*s", (int)size, text);
+}
+
+/* Gets the keys from the container's address. */
+static enum exit_code take_keys_of_container(struct aws *aws)
+{
+	const char *relative = environment("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+	const char *whence = relative ? "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"
+	                              : "AWS_CONTAINER_CREDENTIALS_FULL_URI";
+	const char *file = environment("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
+	char *authorization = file ? read_authorization(file)
+	                           : copy_of(environment("AWS_CONTAINER_AUTHORIZATION_TOKEN"));
+	char *address =
+	    relative ? text_of("http://169.254.170.2%s", relative) : copy_of(environment(whence));
+	enum exit_code status = EXIT_USAGE;
+	struct keys keys;
+
+	if (file && !authorization)
+		status = EXIT_USAGE;
+	else if (authorization && strpbrk(authorization, "\r\n"))
+		report_error("%s: the authorization token has several lines", whence);
+	else
+		status = take_fetched(aws, whence, &keys,
+		                      keys_from_endpoint(address, authorization, &keys));
+	free(authorization);
+	free(address);
+	return status;
+}
+
 /* Prints why there are no keys. */
 static enum exit_code explain_absence(const struct files *files)
 {
-	static const char *const elsewhere[] = {"AWS_WEB_IDENTITY_TOKEN_FILE",
-	                                        "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
-	                                        "AWS_CONTAINER_CREDENTIALS_FULL_URI"};
-
-	for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
-		if (environment(elsewhere[i]))
-			return refuse(elsewhere[i], NULL);
+	if (environment("AWS_WEB_IDENTITY_TOKEN_FILE"))
+		return refuse("AWS_WEB_IDENTITY_TOKEN_FILE", NULL);
 	report_error("no keys for s3://: expected AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "
 	             "a profile in %s; public objects can be read by their https:// addresses",
 	             files->credentials.path);
@@ -297,7 +365,8 @@ static enum exit_code take_keys_of(struct aws *aws, const struct source *s)
 
 static enum exit_code take_keys(struct aws *aws, const struct files *files, const char *profile)
 {
-	static const enum line fetched[] = {ROLE, WEB_IDENTITY, SSO_SESSION, SSO_URL, PROCESS};
+	static const enum line fetched[] = {ROLE, WEB_IDENTITY, SSO_SESSION, SSO_URL};
+	struct keys keys;
 	const char *access = environment("AWS_ACCESS_KEY_ID");
 	const char *secret = environment("AWS_SECRET_ACCESS_KEY");
 
@@ -316,13 +385,18 @@ static enum exit_code take_keys(struct aws *aws, const struct files *files, cons
 	}
 	/* The AWS tools, too, prefer these to keys beside them, except for processes. */
 	for (size_t i = 0; i < sizeof fetched / sizeof *fetched; i++)
-		if (line_of(files, fetched[i]) &&
-		    (fetched[i] != PROCESS || !files->credentials.lines[ACCESS_KEY]))
+		if (line_of(files, fetched[i]))
 			return refuse(line_names[fetched[i]], profile);
+	if (line_of(files, PROCESS) && !files->credentials.lines[ACCESS_KEY])
+		return take_fetched(aws, line_names[PROCESS], &keys,
+		                    keys_from_process(line_of(files, PROCESS), &keys));
 	if (files->credentials.lines[ACCESS_KEY] || files->credentials.lines[SECRET_KEY])
 		return take_keys_of(aws, &files->credentials);
 	if (files->config.lines[ACCESS_KEY] || files->config.lines[SECRET_KEY])
 		return take_keys_of(aws, &files->config);
+	if (environment("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI") ||
+	    environment("AWS_CONTAINER_CREDENTIALS_FULL_URI"))
+		return take_keys_of_container(aws);
 	return explain_absence(files);
 }
 
@@ -374,8 +448,16 @@ static enum exit_code take_style(struct aws *aws, const char *style)
 	return EXIT_DONE;
 }
 
-/* Checks the parts of headers and of the host's name. */
-static enum exit_code check(const struct aws *aws)
+static bool is_region(const char *region)
+{
+	size_t size = strlen(region);
+
+	return size && size <= REGION_MAX &&
+	       strspn(region, "abcdefghijklmnopqrstuvwxyz0123456789-") == size;
+}
+
+/* Checks the parts of headers. */
+static enum exit_code check_keys(const struct aws *aws)
 {
 	const char *const keys[] = {aws->access_key, aws->secret_key, aws->token};
 
@@ -386,14 +468,19 @@ static enum exit_code check(const struct aws *aws)
 				             aws->whence);
 				return EXIT_USAGE;
 			}
-	if (strspn(aws->region, "abcdefghijklmnopqrstuvwxyz0123456789-") == strlen(aws->region) &&
-	    strlen(aws->region) <= REGION_MAX)
-		return EXIT_DONE;
-	report_error("the region %s is none: expected a name like eu-west-1", aws->region);
-	return EXIT_USAGE;
+	return EXIT_DONE;
 }
 
-enum exit_code aws_load(struct aws *aws)
+static void forget_keys(struct aws *aws)
+{
+	free(aws->access_key);
+	free(aws->secret_key);
+	free(aws->token);
+	free(aws->whence);
+}
+
+/* Reads all settings, or the keys alone. */
+static enum exit_code read_settings(struct aws *aws, bool keys_alone)
 {
 	const char *profile = either("AWS_PROFILE", "AWS_DEFAULT_PROFILE");
 	struct files files = {
@@ -402,36 +489,126 @@ enum exit_code aws_load(struct aws *aws)
 	enum exit_code status = read_files(&files, profile);
 	const char *region, *bundle;
 
-	*aws = (struct aws){0};
 	if (!status)
 		status = take_keys(aws, &files, profile);
 	if (!status)
+		status = check_keys(aws);
+	if (!status && !keys_alone)
 		status = take_endpoint(aws, endpoint_of(&files));
-	if (!status)
+	if (!status && !keys_alone)
 		status = take_style(aws, line_of(&files, STYLE));
-	if (!status) {
+	if (!status && !keys_alone) {
 		region = either("AWS_REGION", "AWS_DEFAULT_REGION");
 		if (!region)
 			region = line_of(&files, REGION);
 		aws->region = copy_of(region ? region : "us-east-1");
 		bundle = environment("AWS_CA_BUNDLE");
 		aws->ca_bundle = copy_of(bundle ? bundle : line_of(&files, CA_BUNDLE));
-		status = check(aws);
+		if (!is_region(aws->region)) {
+			report_error("the region %s is none: expected a name like eu-west-1",
+			             aws->region);
+			status = EXIT_USAGE;
+		}
 	}
 	free_source(&files.credentials);
 	free_source(&files.config);
 	return status;
 }
 
+enum exit_code aws_load(struct aws *aws)
+{
+	if (!aws->loaded)
+		aws->status = read_settings(aws, false);
+	aws->loaded = true;
+	return aws->status;
+}
+
+bool aws_renew(struct aws *aws, unsigned version)
+{
+	struct aws now = {0};
+
+	if (aws->version != version)
+		return true;
+	aws->renewed = time(NULL);
+	if (read_settings(&now, true) ||
+	    (!strcmp(now.access_key, aws->access_key) &&
+	     !strcmp(now.token ? now.token : "", aws->token ? aws->token : ""))) {
+		forget_keys(&now);
+		return false;
+	}
+	forget_keys(aws);
+	aws->access_key = now.access_key;
+	aws->secret_key = now.secret_key;
+	aws->token = now.token;
+	aws->whence = now.whence;
+	aws->expires = now.expires;
+	aws->version++;
+	return true;
+}
+
+void aws_refresh(struct aws *aws)
+{
+	time_t now = time(NULL);
+
+	if (aws->expires && now + aws->skew + SOON > aws->expires &&
+	    now > aws->renewed + RENEW_PAUSE)
+		aws_renew(aws, aws->version);
+}
+
 void aws_fini(struct aws *aws)
 {
-	free(aws->access_key);
-	free(aws->secret_key);
-	free(aws->token);
+	for (struct bucket *b = aws->known, *next; b; b = next) {
+		next = b->next;
+		free(b->name);
+		free(b->region);
+		free(b);
+	}
+	forget_keys(aws);
 	free(aws->region);
 	free(aws->endpoint);
 	free(aws->ca_bundle);
-	free(aws->whence);
+}
+
+/* Regions
+ * ----------------------------------------------------------------------------------------- */
+
+static struct bucket *find_bucket(const struct aws *aws, const char *name)
+{
+	struct object object = place_object(name);
+	struct bucket *b = aws->known;
+
+	while (b && (strlen(b->name) != object.bucket_size ||
+	             strncmp(b->name, object.bucket, object.bucket_size) != 0))
+		b = b->next;
+	return b;
+}
+
+const char *aws_region(const struct aws *aws, const char *name)
+{
+	const struct bucket *b = find_bucket(aws, name);
+
+	return b ? b->region : aws->region;
+}
+
+/* It becomes a part of the host's name. Requests under way have the old text. */
+bool aws_set_region(struct aws *aws, const char *name, const char *region)
+{
+	struct object object = place_object(name);
+	struct bucket *b = find_bucket(aws, name);
+
+	if (!is_region(region))
+		return false;
+	if (!b) {
+		b = calloc(1, sizeof *b);
+		if (!b)
+			abort();
+		*b = (struct bucket){aws->known,
+		                     text_of("%.*s", (int)object.bucket_size, object.bucket), NULL};
+		aws->known = b;
+	}
+	free(b->region);
+	b->region = copy_of(region);
+	return true;
 }
 
 /* Addresses
@@ -439,7 +616,7 @@ void aws_fini(struct aws *aws)
 
 /* Returns scheme and host of the store's address, with the bucket in its place: in the host, if the
  * certificate of the endpoint then fits (it has one * for a name without dots). */
-static char *base_of(const struct aws *aws, const struct object *object)
+static char *base_of(const struct aws *aws, const struct object *object, const char *region)
 {
 	int size = (int)object->bucket_size;
 	bool dotted = memchr(object->bucket, '.', object->bucket_size);
@@ -447,8 +624,8 @@ static char *base_of(const struct aws *aws, const struct object *object)
 	const char *endpoint = aws->endpoint, *host;
 
 	if (!endpoint) {
-		regional = text_of("https://s3.%s.amazonaws.com%s", aws->region,
-		                   strncmp(aws->region, "cn-", 3) ? "" : ".cn");
+		regional = text_of("https://s3.%s.amazonaws.com%s", region,
+		                   strncmp(region, "cn-", 3) ? "" : ".cn");
 		endpoint = regional;
 	}
 	host = strstr(endpoint, "://") + 3;
@@ -461,21 +638,28 @@ static char *base_of(const struct aws *aws, const struct object *object)
 	return base;
 }
 
-/* S3 encodes all characters but these in the signed path. libcurl sends and signs the path as it
- * is. */
+void aws_escape(FILE *to, const char *text, const char *kept)
+{
+	for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+		fprintf(to,
+		        isascii(*c) && (isalnum(*c) || strchr("-._~", *c) || strchr(kept, *c))
+		            ? "%c"
+		            : "%%%02X",
+		        *c);
+}
+
+/* libcurl sends and signs the path as it is. */
 char *aws_url(const struct aws *aws, const char *name)
 {
 	struct object object = place_object(name);
-	char *base = base_of(aws, &object), *text = NULL;
+	char *base = base_of(aws, &object, aws_region(aws, name)), *text = NULL;
 	size_t size;
 	FILE *url = open_memstream(&text, &size);
 
 	if (!url)
 		abort();
 	fprintf(url, "%s/", base);
-	for (const unsigned char *c = (const unsigned char *)object.key; *c; c++)
-		fprintf(url, isascii(*c) && (isalnum(*c) || strchr("-._~/", *c)) ? "%c" : "%%%02X",
-		        *c);
+	aws_escape(url, object.key, "/");
 	free(base);
 	if (fclose(url))
 		abort();

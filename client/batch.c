@@ -146,18 +146,18 @@ static enum exit_code run(struct batch *b, const struct server *server)
 
 enum exit_code batch_run(const struct options *options, const struct server *server)
 {
-	struct batch b = {.options = options, .inputs.list.fd = -1};
+	struct batch b = {
+	    .options = options, .inputs.list.fd = -1, .aws.pays = options->requester_pays};
 	enum exit_code status =
 	    options->dry_run ? EXIT_DONE : views_check_parameters(options, server);
 
 	if (!status)
-		status = inputs_find(&b.inputs, options);
+		status = inputs_find(&b.inputs, options, server, &b.aws);
 	if (!status)
 		status = run(&b, server);
 	manifest_close(b.manifest);
 	records_close(&b.records);
-	if (b.has_aws)
-		aws_fini(&b.aws);
+	aws_fini(&b.aws);
 	free(b.root);
 	inputs_fini(&b.inputs);
 	return status;

@@ -51,11 +51,19 @@ static int seek_body(void *context, curl_off_t offset, int origin)
 	return CURL_SEEKFUNC_OK;
 }
 
+static bool is_success(const struct exchange *e)
+{
+	long status = 0;
+
+	curl_easy_getinfo(e->easy, CURLINFO_RESPONSE_CODE, &status);
+	return status == 200;
+}
+
 static size_t keep_text(struct exchange *e, const char *data, size_t size)
 {
 	char *text;
 
-	if (e->peer && size > PEER_TEXT_MAX - e->text_size)
+	if (e->peer && !(e->whole && is_success(e)) && size > PEER_TEXT_MAX - e->text_size)
 		return 0; /* it is long enough, and may never end */
 	text = size <= TEXT_MAX - e->text_size ? realloc(e->text, e->text_size + size + 1) : NULL;
 
@@ -73,11 +81,9 @@ static size_t keep_text(struct exchange *e, const char *data, size_t size)
 static size_t take_answer(char *data, size_t size, size_t count, void *context)
 {
 	struct exchange *e = context;
-	long status = 0;
 
 	size *= count;
-	curl_easy_getinfo(e->easy, CURLINFO_RESPONSE_CODE, &status);
-	if (status != 200 || e->result < 0)
+	if (!is_success(e) || e->result < 0)
 		return keep_text(e, data, size);
 	if (e->peer && lseek(e->result, 0, SEEK_CUR) > EXCHANGE_PEER_MAX)
 		return 0;
@@ -176,12 +182,19 @@ static void forget_form(struct exchange *e)
 	e->form = NULL;
 }
 
+static void forget_heads(struct exchange *e)
+{
+	curl_slist_free_all(e->own_heads);
+	e->own_heads = NULL;
+}
+
 void exchange_prepare(struct exchange *e, const struct server *server)
 {
 	if (!e->easy && !(e->easy = curl_easy_init()))
 		abort();
 	curl_easy_reset(e->easy);
 	forget_form(e);
+	forget_heads(e);
 	forget_text(e);
 	e->sent = e->failure = 0;
 	e->due = 0;
@@ -198,7 +211,7 @@ void exchange_prepare(struct exchange *e, const struct server *server)
 		server_prepare(server, e->easy, e->target);
 	}
 	curl_easy_setopt(e->easy, CURLOPT_CUSTOMREQUEST, e->method);
-	curl_easy_setopt(e->easy, CURLOPT_HTTPHEADER, e->heads);
+	curl_easy_setopt(e->easy, CURLOPT_HTTPHEADER, e->own_heads ? e->own_heads : e->heads);
 	curl_easy_setopt(e->easy, CURLOPT_PRIVATE, e);
 	curl_easy_setopt(e->easy, CURLOPT_ERRORBUFFER, e->detail);
 	curl_easy_setopt(e->easy, CURLOPT_WRITEFUNCTION, take_answer);
@@ -416,6 +429,7 @@ static size_t origin_size(const char *url)
 static void judge_failure(struct exchange *e, const struct server *server, CURLcode code)
 {
 	const char *why = *e->detail ? e->detail : curl_easy_strerror(code);
+	const char *address = NULL;
 	char *shown;
 	long number = 0;
 
@@ -438,7 +452,8 @@ static void judge_failure(struct exchange *e, const struct server *server, CURLc
 		exchange_say(e, "the connection broke off: %s", why);
 	else if (e->peer) {
 		e->outcome = e->peer->unreachable;
-		shown = place_shown(e->target);
+		curl_easy_getinfo(e->easy, CURLINFO_EFFECTIVE_URL, &address);
+		shown = place_shown(address ? address : e->target);
 		exchange_say(e, "%s at %.*s %s: %s", e->peer->name, (int)origin_size(shown), shown,
 		             fell_silent(e, code) ? "fell silent" : "cannot be reached", why);
 		free(shown);
@@ -509,13 +524,17 @@ void exchange_judge(struct exchange *e, const struct server *server, CURLcode co
 
 	curl_easy_getinfo(e->easy, CURLINFO_RESPONSE_CODE, &e->status);
 	if (code == CURLE_WRITE_ERROR && e->peer && !e->failure &&
-	    (e->status != 200 || e->result < 0))
+	    (e->status != 200 || (e->result < 0 && !e->whole)))
 		code = CURLE_OK; /* keep_text() had enough */
 	if (!code && e->waits && is_job_open(e)) {
 		/* A proxy may have answered at once. */
 		curl_easy_getinfo(e->easy, CURLINFO_TOTAL_TIME_T, &taken);
 		e->attempts = 0;
 		e->due = report_now() + (taken < 1000000 ? 1 : 0);
+		return;
+	}
+	if (!code && e->peer && e->peer->correct && e->peer->correct(e)) {
+		e->due = report_now();
 		return;
 	}
 	pause = pause_before_next(e, server, code);
@@ -538,7 +557,7 @@ void exchange_renew(struct exchange *e)
 {
 	forget_text(e);
 	e->outcome = OUTCOME_NONE;
-	e->attempts = 0;
+	e->attempts = e->corrections = 0;
 	e->due = 0;
 }
 
@@ -547,5 +566,6 @@ void exchange_fini(struct exchange *e)
 	curl_easy_cleanup(e->easy);
 	e->easy = NULL;
 	forget_form(e);
+	forget_heads(e);
 	forget_text(e);
 }

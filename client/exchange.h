@@ -30,8 +30,12 @@ struct exchange;
 struct peer {
 	const char *name; /* "the object store" */
 	enum outcome unreachable;
-	/* Sets the options that the service's requests have not, its address among them. */
-	void (*prepare)(const struct exchange *e);
+	/* Sets the options that the service's requests have not, its address among them. May set
+	 * `own_heads`, the headers that are sent. */
+	void (*prepare)(struct exchange *e);
+	/* Tells whether a refused request is to be sent again at once, since it can be better now;
+	 * may be NULL. */
+	bool (*correct)(struct exchange *e);
 	/* Tells whether an answer may be better next time. */
 	bool (*is_passing)(const struct exchange *e);
 	/* Judges an answer: sets the outcome, and a message. */
@@ -40,9 +44,12 @@ struct peer {
 
 struct exchange {
 	/* The request. The caller owns these and releases them. */
-	const char *target;       /* path and query; of a peer's, the address */
+	const char *target;       /* path and query; a web server's address; an object's name */
+	const char *query;        /* query of a store's request; or NULL */
+	const char *condition;    /* header by which a store keeps what is there; or NULL */
 	const struct peer *peer;  /* NULL: the service */
-	const struct aws *aws;    /* a store's method */
+	struct aws *aws;          /* a store's settings */
+	bool whole;               /* all of a peer's text matters */
 	struct curl_slist *heads; /* further headers, such as a store's keys */
 	bool look;                /* only the headers matter, at a store */
 	const char *method;       /* NULL: POST with a body, else GET */
@@ -64,6 +71,9 @@ struct exchange {
 	CURL *easy;
 	/* form of a request whose parameters are too long for its address; or NULL */
 	curl_mime *form;
+	struct curl_slist *own_heads; /* a peer's headers with those above; or NULL */
+	unsigned corrections;         /* bits of the peer's corrections so far */
+	unsigned keys;                /* version of the store's keys */
 	int64_t sent;
 	unsigned attempts;
 	double due;  /* time of the next attempt; 0: under way */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <fts.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "client/interrupt.h"
+#include "client/listing.h"
 #include "client/output.h"
 #include "client/place.h"
 #include "client/report.h"
@@ -104,10 +106,14 @@ static bool is_named_result(struct inputs *inputs, const char *input)
 	return is;
 }
 
+static const char no_place[] = "the name has no path below a directory, so its result has no place";
+
 /* Adds an input; `output` is NULL if that lies beside it. `info` is NULL if stat() failed: opening
  * the input then says why. */
 static void add(struct inputs *inputs, const char *input, char *output, const struct stat *info)
 {
+	const char **wrong;
+
 	if (is_named_result(inputs, input)) {
 		free(output);
 		return;
@@ -124,9 +130,13 @@ static void add(struct inputs *inputs, const char *input, char *output, const st
 	                  .size = info ? info->st_size : 0};
 	if (!inputs->tasks[inputs->count].input)
 		abort();
+	wrong = &inputs->tasks[inputs->count].wrong;
 	if (inputs_are_beside(inputs))
-		inputs->tasks[inputs->count].wrong =
-		    check_place_beside(inputs, input, inputs->tasks[inputs->count].output);
+		*wrong = check_place_beside(inputs, input, inputs->tasks[inputs->count].output);
+	if (!*wrong && place_kind(input) == PLACE_OBJECT)
+		*wrong = place_check(input);
+	if (!*wrong && output && !*output)
+		*wrong = no_place;
 	if (info)
 		guard_add(&inputs->guard, info, inputs->tasks[inputs->count].input);
 	inputs->count++;
@@ -153,6 +163,24 @@ static bool is_image(const char *name)
 	return *name != '.' && format != FORMAT_NONE && format != FORMAT_RAW;
 }
 
+/* Tells whether one of the patterns fits: one with a slash the path below the directory, another
+ * one the name. */
+static bool is_matched(const struct texts *patterns, const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+	for (size_t i = 0; i < patterns->count; i++)
+		if (!fnmatch(patterns->list[i], strchr(patterns->list[i], '/') ? path : name, 0))
+			return true;
+	return false;
+}
+
+static bool is_wanted(const struct inputs *inputs, const char *path)
+{
+	return (!inputs->include->count || is_matched(inputs->include, path)) &&
+	       !is_matched(inputs->exclude, path);
+}
+
 /* Returns the place of a result of an input with this path below the directory that was given; NULL
  * if that is beside it. */
 static char *place_of(const struct inputs *inputs, const char *path)
@@ -176,10 +204,10 @@ static void add_entry(struct inputs *inputs, FTS *tree, FTSENT *entry, size_t ro
 		}
 		break;
 	case FTS_F:
-		if (is_image(entry->fts_name))
-			add(inputs, entry->fts_path, place_of(inputs, name + strspn(name, "/")),
-			    entry->fts_statp);
-		else
+		name += strspn(name, "/");
+		if (is_image(entry->fts_name) && is_wanted(inputs, name))
+			add(inputs, entry->fts_path, place_of(inputs, name), entry->fts_statp);
+		else if (!is_image(entry->fts_name))
 			inputs->left_out += entry->fts_name[0] != '.';
 		break;
 	case FTS_SL:
@@ -214,6 +242,85 @@ static void add_directory(struct inputs *inputs, const char *path)
 	for (FTSENT *entry; !interrupt_number() && (entry = fts_read(tree));)
 		add_entry(inputs, tree, entry, strlen(path), &results);
 	fts_close(tree);
+}
+
+/* A prefix whose objects are added. */
+struct prefix {
+	struct inputs *inputs;
+	const char *name;
+};
+
+/* Tells whether a part of the path is hidden, as in directories; . and .. are not. */
+static bool is_hidden(const char *path)
+{
+	for (const char *part = path; *part; part += *part == '/') {
+		size_t size = strcspn(part, "/");
+
+		if (*part == '.' && strspn(part, ".") < size)
+			return true;
+		part += size;
+	}
+	return false;
+}
+
+/* Does the same for an object below a prefix: a path of files has neither empty parts nor dots.
+ * Returns an empty text if there is no such path. */
+static char *place_below(const struct inputs *inputs, const char *path)
+{
+	char *place = NULL, *named = NULL, *kept;
+
+	if (inputs_are_beside(inputs) || place_kind(inputs->directory) == PLACE_OBJECT)
+		return place_of(inputs, path);
+	if (asprintf(&named, "./%s", path) < 0)
+		abort();
+	kept = place_kept(named, true, false);
+	place = kept ? place_of(inputs, kept) : strdup("");
+	if (!place)
+		abort();
+	free(named);
+	free(kept);
+	return place;
+}
+
+/* Adds an object below a prefix, except for the results of former runs. */
+static void add_object(void *context, const char *key, int64_t size)
+{
+	const struct prefix *prefix = context;
+	struct inputs *inputs = prefix->inputs;
+	const char *path = key + strlen(place_object(prefix->name).key),
+	           *slash = strrchr(path, '/');
+	const char *directory = inputs->directory ? inputs->directory : "";
+	struct stat info = {.st_size = (off_t)size};
+	size_t length = strlen(directory);
+	char *name = NULL;
+	bool is_result;
+
+	if (asprintf(&name, "%.*s%s", (int)(place_object(prefix->name).key - prefix->name),
+	             prefix->name, key) < 0)
+		abort();
+	is_result = length >= strlen(prefix->name) && !strncmp(name, directory, length) &&
+	            name[length] == '/';
+	if (!is_result && !is_hidden(path) && is_image(slash ? slash + 1 : path) &&
+	    is_wanted(inputs, path)) {
+		add(inputs, name, place_below(inputs, path), &info);
+	} else if (!is_result && *path && path[strlen(path) - 1] != '/' && !is_hidden(path)) {
+		inputs->left_out += !is_image(slash ? slash + 1 : path);
+	}
+	free(name);
+	if (inputs->count % 1000 == 1)
+		report_waiting("listing %s: %zu images", prefix->name, inputs->count);
+}
+
+static enum exit_code add_prefix(struct inputs *inputs, const char *name,
+                                 const struct server *server, struct aws *aws)
+{
+	struct prefix prefix = {inputs, name};
+	enum exit_code status = aws_load(aws);
+
+	if (!status)
+		status = listing_read(server, aws, name, add_object, &prefix);
+	report_clear();
+	return status;
 }
 
 static int by_input(const void *one, const void *other)
@@ -272,7 +379,7 @@ static enum exit_code check_places(const struct inputs *inputs)
 		}
 	qsort(sorted, inputs->count, sizeof *sorted, by_output);
 	for (size_t i = 1; i < inputs->count && !status; i++)
-		if (!strcmp(sorted[i]->output, sorted[i - 1]->output)) {
+		if (*sorted[i]->output && !strcmp(sorted[i]->output, sorted[i - 1]->output)) {
 			report_error("%s and %s would both become %s", sorted[i - 1]->name,
 			             sorted[i]->name, sorted[i]->output);
 			status = EXIT_USAGE;
@@ -353,7 +460,8 @@ static enum exit_code find_directory(struct inputs *inputs, const struct options
 {
 	const char *out = options->output, *directory = options->output_dir;
 	bool several = options->files_from || options->operand_count > 1 ||
-	               (options->operand_count && is_directory(options->operands[0]));
+	               (options->operand_count && (is_directory(options->operands[0]) ||
+	                                           place_is_prefix(options->operands[0])));
 
 	if (out && directory) {
 		report_error("-o and --output-dir mean the same: give one of them");
@@ -399,9 +507,8 @@ static enum exit_code add_single(struct inputs *inputs, const char *input, const
 	return EXIT_DONE;
 }
 
-static const char no_place[] = "the name has no path below a directory, so its result has no place";
-
-static enum exit_code add_operand(struct inputs *inputs, const char *input)
+static enum exit_code add_operand(struct inputs *inputs, const char *input,
+                                  const struct server *server, struct aws *aws)
 {
 	bool to_object = inputs->directory && place_kind(inputs->directory) == PLACE_OBJECT;
 	struct stat info;
@@ -416,6 +523,8 @@ static enum exit_code add_operand(struct inputs *inputs, const char *input)
 		add_directory(inputs, input);
 		return EXIT_DONE;
 	}
+	if (place_is_prefix(input) && !inputs->in_place)
+		return add_prefix(inputs, input, server, aws);
 	if (inputs_are_beside(inputs)) {
 		add(inputs, input, NULL, stat(input, &info) ? NULL : &info);
 		return EXIT_DONE;
@@ -433,7 +542,7 @@ static enum exit_code add_operand(struct inputs *inputs, const char *input)
 
 static enum exit_code check_input(const char *input)
 {
-	const char *wrong = place_check(input);
+	const char *wrong = place_is_prefix(input) ? NULL : place_check(input);
 	char *name = place_shown(input);
 
 	if (wrong)
@@ -460,7 +569,8 @@ static enum exit_code open_list(struct inputs *inputs, const struct options *opt
 	return error ? EXIT_USAGE : EXIT_DONE;
 }
 
-static enum exit_code add_all(struct inputs *inputs, const struct options *options)
+static enum exit_code add_all(struct inputs *inputs, const struct options *options,
+                              const struct server *server, struct aws *aws)
 {
 	enum exit_code status = EXIT_DONE;
 
@@ -476,21 +586,29 @@ static enum exit_code add_all(struct inputs *inputs, const struct options *optio
 		return EXIT_USAGE;
 	}
 	for (size_t i = 0; i < options->operand_count && !status; i++)
-		status = add_operand(inputs, options->operands[i]);
+		status = add_operand(inputs, options->operands[i], server, aws);
 	return status;
 }
 
-enum exit_code inputs_find(struct inputs *inputs, const struct options *options)
+enum exit_code inputs_find(struct inputs *inputs, const struct options *options,
+                           const struct server *server, struct aws *aws)
 {
 	enum exit_code status;
 
 	*inputs = (struct inputs){.list.fd = -1,
 	                          .format = options_parameter(options, "format"),
 	                          .in_place = options->in_place,
+	                          .include = &options->include,
+	                          .exclude = &options->exclude,
 	                          .suffix = options->suffix,
 	                          .are_jobs = !strcmp(options->command, "jobs")};
 	if (options->null && !options->files_from) {
 		report_error("--null needs --files-from");
+		return EXIT_USAGE;
+	}
+	if (options->files_from && (options->include.count || options->exclude.count)) {
+		report_error("%s is for directories and prefixes, not for --files-from",
+		             options->include.count ? "--include" : "--exclude");
 		return EXIT_USAGE;
 	}
 	status = inputs_are_beside(inputs) ? check_beside(inputs, options)
@@ -498,7 +616,7 @@ enum exit_code inputs_find(struct inputs *inputs, const struct options *options)
 	if (!status && options->files_from)
 		return open_list(inputs, options);
 	if (!status)
-		status = add_all(inputs, options);
+		status = add_all(inputs, options, server, aws);
 	if (!status)
 		status = check_places(inputs);
 	if (!status && !inputs->count && !inputs->failed && !inputs->results)

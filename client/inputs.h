@@ -7,9 +7,11 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include "client/aws.h"
 #include "client/guard.h"
 #include "client/list.h"
 #include "client/options.h"
+#include "client/server.h"
 
 struct task {
 	char *input;       /* a path, an address, or "-" */
@@ -27,13 +29,13 @@ struct inputs {
 	/* place of the results; NULL if there is a single result, with a name of its own */
 	char *directory;
 	bool in_place; /* a result replaces its input */
-	const char
-	    *suffix;     /* a result lies beside its input, whose name it has with this; or NULL */
-	size_t left_out; /* files in directories whose names are not those of images */
-	size_t links;    /* symbolic links in directories, if they are left out */
-	size_t results;  /* names that end with the suffix, which are left out, too */
-	bool failed;     /* something could not be read; the message has been printed */
-	bool are_jobs;   /* ids of jobs at the service, which have results already */
+	const struct texts *include, *exclude;
+	const char *suffix; /* end of results' names, which lie beside their inputs; or NULL */
+	size_t left_out;    /* files in directories whose names are not those of images */
+	size_t links;       /* symbolic links in directories, if they are left out */
+	size_t results;     /* names that end with the suffix, which are left out, too */
+	bool failed;        /* something could not be read; the message has been printed */
+	bool are_jobs;      /* ids of jobs at the service, which have results already */
 	struct guard guard; /* the inputs, but for a list's; their names live until inputs_fini() */
 };
 
@@ -48,8 +50,10 @@ static inline bool inputs_are_beside(const struct inputs *inputs)
 	return inputs->in_place || inputs->suffix;
 }
 
-/* Returns EXIT_DONE, or EXIT_USAGE after printing the error. */
-enum exit_code inputs_find(struct inputs *inputs, const struct options *options);
+/* Finds files on disks, and with `server` and `aws` objects below prefixes. Returns EXIT_DONE, or
+ * another status after printing the error. */
+enum exit_code inputs_find(struct inputs *inputs, const struct options *options,
+                           const struct server *server, struct aws *aws);
 void inputs_fini(struct inputs *inputs);
 
 /* Prints what was left out because of the places of results. */

@@ -10,7 +10,7 @@
 #include "client/parameters.h"
 #include "client/report.h"
 
-enum option_type { FLAG, TEXT, COUNT, SECONDS };
+enum option_type { FLAG, TEXT, TEXTS, COUNT, SECONDS };
 
 static const struct row {
 	char letter;
@@ -51,7 +51,8 @@ static const char usage[] =
     "  convolve sharpen -j 64 --files-from list -o s3://bucket/sharper/\n"
     "\n"
     "INPUT is an image (a path, s3://BUCKET/KEY or https://…), - for standard input (the\n"
-    "default), or a directory, of which all images are filtered. OUTPUT is a path or s3://….\n"
+    "default), or a directory or s3://BUCKET/PREFIX/, whose images are all filtered. OUTPUT is a "
+    "path or s3://….\n"
     "Keys of object stores are found as the AWS tools find them. Any option that is not listed\n"
     "here is a parameter of the service: `convolve filters` lists them, and its presets. The\n"
     "suffix of OUTPUT sets the format, unless --format does.\n"
@@ -94,6 +95,7 @@ static enum exit_code set(struct options *options, const struct row *row, const 
 	const struct value_kind kind = {row->type == COUNT ? VALUE_INTEGER : VALUE_NUMBER, row->min,
 	                                row->max, NULL};
 	void *member = (char *)options + row->offset;
+	struct texts *texts;
 	char expected[128];
 	double number = 0;
 
@@ -108,6 +110,13 @@ static enum exit_code set(struct options *options, const struct row *row, const 
 		break;
 	case TEXT:
 		*(const char **)member = text;
+		break;
+	case TEXTS:
+		texts = member;
+		texts->list = reallocarray(texts->list, texts->count + 1, sizeof *texts->list);
+		if (!texts->list)
+			abort();
+		texts->list[texts->count++] = text;
 		break;
 	case COUNT:
 		*(unsigned *)member = (unsigned)number;
@@ -229,6 +238,8 @@ void options_fini(struct options *options)
 		free(options->parameters[i].name);
 	free(options->parameters);
 	free(options->operands);
+	free(options->include.list);
+	free(options->exclude.list);
 }
 
 const char *options_parameter(const struct options *options, const char *name)

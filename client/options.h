@@ -13,12 +13,18 @@ struct parameter {
 	const char *value;
 };
 
+struct texts {
+	const char **list;
+	size_t count;
+};
+
 struct options {
 /* clang-format off */
 #define OPTION_FLAG bool
 #define OPTION_TEXT const char *
 #define OPTION_COUNT unsigned
 #define OPTION_SECONDS double
+#define OPTION_TEXTS struct texts
 #define OPTION(letter, member, name, type, min, max, argument, text) OPTION_##type member;
 #include "client/options.def"
 #undef OPTION

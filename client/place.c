@@ -83,8 +83,8 @@ static const char *check_object(const char *name, bool directory)
 	if (!size)
 		return "the name has no key: expected s3://BUCKET/KEY";
 	if (object.key[size - 1] == '/')
-		return "the name ends with a slash, so it is no object; --files-from takes a list "
-		       "of objects";
+		return "the name ends with a slash, so it is no object: a prefix is given on the "
+		       "command line";
 	return NULL;
 }
 
@@ -131,6 +131,14 @@ static const char *check(const char *name, bool output, bool directory)
 const char *place_check(const char *name)
 {
 	return check(name, false, false);
+}
+
+bool place_is_prefix(const char *name)
+{
+	size_t size = strlen(name);
+
+	return place_kind(name) == PLACE_OBJECT && size && name[size - 1] == '/' &&
+	       !check_object(name, true);
 }
 
 const char *place_check_output(const char *name, bool directory)

@@ -12,6 +12,9 @@ enum place place_kind(const char *name);
 /* Returns the error in the name of an image to read; or NULL. */
 const char *place_check(const char *name);
 
+/* Tells whether a name, which is right as that of a directory, means all objects below a prefix. */
+bool place_is_prefix(const char *name);
+
 /* Checks a result's place, or a directory of results, in the same way: an object's key may then be
  * missing or end with a slash. */
 const char *place_check_output(const char *name, bool directory);

@@ -77,6 +77,7 @@ void work_free(struct batch *b, struct work *w)
 	curl_slist_free_all(w->heads);
 	free(w->version);
 	free(w->type);
+	free(w->condition);
 	free(w->target);
 	free(w->job);
 	free(w->address);
@@ -115,6 +116,7 @@ static void ask(struct work *w, struct exchange *e, enum step step, char *addres
 	w->address = address;
 	*e = (struct exchange){.easy = e->easy,
 	                       .form = e->form,
+	                       .own_heads = e->own_heads,
 	                       .text = e->text,
 	                       .owner = w,
 	                       .target = address ? address : w->target,
@@ -127,18 +129,13 @@ static void ask_elsewhere(struct batch *b, struct work *w, struct exchange *e, e
                           const char *name)
 {
 	bool object = place_kind(name) == PLACE_OBJECT;
-	char *address = object ? aws_url(&b->aws, name) : strdup(name);
+	char *address = strdup(name);
 
 	if (!address)
 		abort();
 	ask(w, e, step, address);
-	if (object)
-		w->heads = store_head(NULL, "x-amz-content-sha256: UNSIGNED-PAYLOAD");
-	if (object && b->aws.token)
-		w->heads = store_head(w->heads, "x-amz-security-token: %s", b->aws.token);
 	e->peer = object ? &store_objects : &store_web;
 	e->aws = &b->aws;
-	e->heads = w->heads;
 	e->look = step == STEP_LOOK;
 }
 
@@ -163,6 +160,7 @@ static bool store(struct batch *b, struct work *w, struct exchange *e)
 {
 	char made[HASH_DIGITS];
 	struct stat info;
+	int error;
 
 	if (fstat(w->output.fd, &info) || info.st_size > EXCHANGE_PEER_MAX) {
 		work_fail(b, w, w->task->output,
@@ -171,12 +169,18 @@ static bool store(struct batch *b, struct work *w, struct exchange *e)
 	}
 	describe_making(w, made);
 	ask_elsewhere(b, w, e, STEP_STORE, w->task->output);
+	error = store_checksum(&w->heads, w->output.fd);
+	if (error) {
+		work_fail(b, w, w->task->output, error == EINTR ? NULL : strerror(error));
+		return false;
+	}
 	w->heads = store_head(w->heads, "Content-Type: %s", w->type);
 	w->heads = store_head(w->heads, META_MADE ": %s", made);
 	w->heads = store_head(w->heads, META_RUN ": %s", b->run);
 	if (w->version)
 		w->heads = store_head(w->heads, META_SOURCE ": %s", w->version);
 	e->heads = w->heads;
+	e->condition = w->condition;
 	e->body = w->output.fd;
 	e->size = info.st_size;
 	return true;
@@ -421,10 +425,9 @@ static bool filter(struct batch *b, struct work *w, struct exchange *e)
  * further. */
 static bool find_keys(struct batch *b, const struct work *w)
 {
-	if (b->has_aws || (place_kind(w->task->input) != PLACE_OBJECT &&
-	                   place_kind(w->task->output) != PLACE_OBJECT))
+	if (place_kind(w->task->input) != PLACE_OBJECT &&
+	    place_kind(w->task->output) != PLACE_OBJECT)
 		return true;
-	b->has_aws = true; /* so that all memory is released */
 	if (!aws_load(&b->aws))
 		return true;
 	b->status = EXIT_USAGE;
@@ -703,18 +706,41 @@ static bool keep_result(struct batch *b, struct work *w, const struct exchange *
 	return !w->job || work_sync_directory(b, NULL);
 }
 
+static void set_condition(struct work *w, const char *name, const char *tag)
+{
+	free(w->condition);
+	if (asprintf(&w->condition, "%s: %s", name, tag) < 0)
+		abort();
+}
+
 /* Goes on with the store's answer about the result's place. */
 static bool take_look(struct batch *b, struct work *w, struct exchange *e)
 {
 	const char *made = exchange_header(e, META_MADE), *run = exchange_header(e, META_RUN);
 	const char *source = exchange_header(e, META_SOURCE);
+	const char *tag = exchange_header(e, "ETag");
 	char ours[HASH_DIGITS];
 	bool known;
 
-	if (e->status == 404)
+	if (e->status == 404 && w->refused) {
+		work_fail(b, w, w->task->output, "the object there has been removed meanwhile");
+		return false;
+	}
+	if (e->status == 404) {
+		set_condition(w, "If-None-Match", "*");
 		return go_on(b, w, e, false);
+	}
 	describe_making(w, ours);
 	known = made && !strcmp(made, ours);
+	/* An answer was lost, and the request was repeated. */
+	if (w->refused && known && run && !strcmp(run, b->run)) {
+		count_done(b, w);
+		return delete_job(w, e);
+	}
+	if (w->refused) {
+		work_fail(b, w, w->task->output, "an object has been written there meanwhile");
+		return false;
+	}
 	if (!made || (!known && run && !strcmp(run, b->run))) {
 		work_fail(b, w, w->task->output,
 		          made ? "another result of this batch is there"
@@ -723,6 +749,8 @@ static bool take_look(struct batch *b, struct work *w, struct exchange *e)
 	}
 	if (source && !(w->version = strdup(source)))
 		abort();
+	if (tag)
+		set_condition(w, "If-Match", tag);
 	return go_on(b, w, e, known);
 }
 
@@ -848,6 +876,11 @@ bool work_take(struct batch *b, struct work *w, struct exchange *e)
 	case STEP_RESULT:
 		return take_end(b, w, e);
 	case STEP_STORE:
+		w->refused = e->status == 412;
+		if (w->refused) {
+			ask_elsewhere(b, w, e, STEP_LOOK, w->task->output);
+			return true;
+		}
 		count_done(b, w);
 		return delete_job(w, e);
 	case STEP_DELETE:

@@ -35,6 +35,8 @@ struct work {
 	struct output output;
 	struct record *record;    /* record of the directory, if it is the input's, too; or NULL */
 	char *type;               /* media type of the result, for a store */
+	char *condition;          /* header by which the store keeps another object; or NULL */
+	bool refused;             /* the store has done that: what is there is looked at */
 	char *target;             /* at the service */
 	char *job;                /* its id at the service; or NULL */
 	unsigned posts;           /* times that it has been sent there as a job */
@@ -51,7 +53,6 @@ struct batch {
 	char *root;           /* the output directory, for lists; or NULL */
 	char run[RUN_DIGITS]; /* identifies this run where its results are recorded */
 	struct aws aws;
-	bool has_aws;
 	struct work *works; /* under way */
 	char *unsynced;     /* directory whose latest results may not be on the disk yet, or NULL */
 	struct progress progress;

@@ -6,7 +6,7 @@ import os
 import boto3
 import pytest
 
-from client import ppm, run
+from client import complains, ppm, run
 
 # Up to the fourth action nobody is asked who they are: those that make a user with keys. To be set
 # before the import.
@@ -74,6 +74,28 @@ def test_lists(server, buckets, keys, tmp_path, place):
     assert made() == sorted(map(ppm, range(30))) and made() == []
     put(3, ppm(100))
     assert made() == [ppm(100)] and made() == []
+
+
+def test_prefixes(server, buckets, keys):
+    """They have more than a page of objects."""
+    asked, names = server(), [*NAMES, *(f"{i}.ppm" for i in range(1100))]
+    for name in names:
+        buckets.put_object(Bucket="from", Key=f"pre/{name}", Body=name.encode())
+    run(asked.url, "box", "s3://from/pre/", "-o", "s3://into/pre/", "-j", 8, variables=keys)
+    assert sorted(asked.bodies) == sorted(name.encode() for name in names)
+    for name in names[:10]:
+        assert buckets.get_object(Bucket="into", Key=f"pre/{name}")["Body"].read() == name.encode()[::-1]
+
+
+def test_conditions(server, buckets, keys, tmp_path):
+    def answer(handler):
+        buckets.put_object(Bucket="into", Key="meanwhile.ppm", Body=b"precious")
+        return 200, {}, handler.body
+
+    (tmp_path / "a.ppm").write_bytes(ppm())
+    complains("an object has been written there meanwhile", server(answer).url, "box", tmp_path / "a.ppm", "-o",
+              "s3://into/meanwhile.ppm", variables=keys)
+    assert buckets.get_object(Bucket="into", Key="meanwhile.ppm")["Body"].read() == b"precious"
 
 
 @pytest.mark.parametrize("change, name, words", [

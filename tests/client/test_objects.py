@@ -113,7 +113,9 @@ def test_endpoints_in_files(server, store, tmp_path):
     ({"AWS_PROFILE": "nobody"}, "", "no profile nobody in /dev/null or "),
     ({"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}, "", "no keys for s3://: expected AWS_ACCESS_KEY_ID"),
     ({"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://x"}, "",
-     "AWS_CONTAINER_CREDENTIALS_FULL_URI is set, and convolve does not fetch keys"),
+     "AWS_CONTAINER_CREDENTIALS_FULL_URI: expected https://, or http:// of this host or of a link-local address"),
+    ({"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_WEB_IDENTITY_TOKEN_FILE": "x"}, "",
+     "AWS_WEB_IDENTITY_TOKEN_FILE is set, and convolve does not fetch keys"),
     ({"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}, "[default]\naws_access_key_id = a\n",
      "config: aws_access_key_id without aws_secret_access_key"),
     ({"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_PROFILE": "p"},
@@ -139,7 +141,9 @@ def test_keys_that_are_none(store, tmp_path, variables, config, words):
 
 @pytest.mark.parametrize("arguments, words", [
     (("s3://from", "-o", "x"), "s3://from: the name has no key: expected s3://BUCKET/KEY"),
-    (("s3://from/photos/", "-o", "x"), "s3://from/photos/: the name ends with a slash, so it is no object"),
+    (("s3://from/photos/", "-o", "x.ppm"), "several images, but -o x.ppm names one file"),
+    (("s3://from/photos/",), "several images need an output directory: -o DIRECTORY/"),
+    (("s3://In_1/photos/", "-o", "x"), "s3://In_1/photos/: expected s3://BUCKET/KEY, with a bucket of 3 to 63"),
     (("s3://In_1/a", "-o", "x"), "s3://In_1/a: expected s3://BUCKET/KEY, with a bucket of 3 to 63 lower-case"),
     (("s3:///a", "-o", "x"), "expected s3://BUCKET/KEY"),
     (("s3://from/" + "k" * 1025, "-o", "x"), "the key is too long: a store takes up to 1024 bytes"),
@@ -169,8 +173,6 @@ def test_names_that_are_none(store, tmp_path, arguments, words):
      "the store does not know the access key (keys from the environment)"),
     ({"AWS_SECRET_ACCESS_KEY": "wrong"}, "s3://from/a.ppm", "the signature is not that of the access key"),
     ({"AWS_SESSION_TOKEN": "old"}, "s3://from/a.ppm", "the session token is not valid"),
-    ({"AWS_REGION": "eu-west-1"}, "s3://from/a.ppm",
-     "the bucket is in the region us-east-1, not eu-west-1: set AWS_REGION=us-east-1"),
 ])
 def test_what_the_store_refuses(server, store, tmp_path, change, name, words):
     store.put("s3://from/a.ppm", ppm())
@@ -182,7 +184,9 @@ def test_what_the_store_refuses(server, store, tmp_path, change, name, words):
 
 @pytest.mark.parametrize("answer, words", [
     (store_module.Refusal(301, "PermanentRedirect", headers={"x-amz-bucket-region": "ap-south-1"}).answer,
-     "the bucket is in the region ap-south-1, not us-east-1"),
+     "the bucket is in the region us-east-1, not ap-south-1: set AWS_REGION=us-east-1"),
+    (store_module.Refusal(301, "PermanentRedirect", headers={"x-amz-bucket-region": "evil.example/"}).answer,
+     "the bucket is in the region evil.example/, not us-east-1"),
     (store_module.Refusal(403, "AccessDenied", "You &lt;may&gt; not &amp; will not").answer,
      "access denied: You <may> not & will not"),
     (store_module.Refusal(403, "InvalidObjectState").answer, "the object is archived"),

@@ -104,6 +104,16 @@ static void read_xml(const char *text, size_t room)
 	xml_text(text, "Code", code, room);
 	must(strlen(code) < room);
 	free(code);
+	for (struct xml_part rest = {text, strlen(text)}, part;
+	     (part = xml_find(rest, "Code")).at;) {
+		char *copy = xml_copy(part);
+
+		must(part.at > rest.at && part.at + part.size < rest.at + rest.size);
+		must(strlen(copy) <= part.size);
+		free(copy);
+		rest.size -= (size_t)(part.at + part.size - rest.at);
+		rest.at = part.at + part.size;
+	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
