@@ -279,17 +279,17 @@ static enum exit_code refuse(const char *what, const char *profile)
 static enum exit_code take_fetched(struct aws *aws, const char *whence, const struct keys *keys,
                                    char *wrong)
 {
-	if (wrong)
+	if (wrong) {
 		report_error("%s: %s", whence, wrong);
-	else {
-		aws->access_key = keys->access;
-		aws->secret_key = keys->secret;
-		aws->token = keys->token;
-		aws->expires = keys->expires;
-		aws->whence = copy_of(whence);
+		free(wrong);
+		return EXIT_USAGE;
 	}
-	free(wrong);
-	return wrong ? EXIT_USAGE : EXIT_DONE;
+	aws->access_key = keys->access;
+	aws->secret_key = keys->secret;
+	aws->token = keys->token;
+	aws->expires = keys->expires;
+	aws->whence = copy_of(whence);
+	return EXIT_DONE;
 }
 
 /* Reads the file anew each time: its owner may renew it. Returns NULL after printing the error. */
@@ -572,42 +572,33 @@ void aws_fini(struct aws *aws)
 /* Regions
  * ----------------------------------------------------------------------------------------- */
 
-static struct bucket *find_bucket(const struct aws *aws, const char *name)
+const char *aws_region(const struct aws *aws, const char *name)
 {
 	struct object object = place_object(name);
-	struct bucket *b = aws->known;
+	const struct bucket *b = aws->known;
 
 	while (b && (strlen(b->name) != object.bucket_size ||
 	             strncmp(b->name, object.bucket, object.bucket_size) != 0))
 		b = b->next;
-	return b;
-}
-
-const char *aws_region(const struct aws *aws, const char *name)
-{
-	const struct bucket *b = find_bucket(aws, name);
-
 	return b ? b->region : aws->region;
 }
 
-/* It becomes a part of the host's name. Requests under way have the old text. */
+/* It becomes a part of the host's name. Older ones stay, since requests under way point to them. */
 bool aws_set_region(struct aws *aws, const char *name, const char *region)
 {
 	struct object object = place_object(name);
-	struct bucket *b = find_bucket(aws, name);
+	struct bucket *b;
 
 	if (!is_region(region))
 		return false;
-	if (!b) {
-		b = calloc(1, sizeof *b);
-		if (!b)
-			abort();
-		*b = (struct bucket){aws->known,
-		                     text_of("%.*s", (int)object.bucket_size, object.bucket), NULL};
-		aws->known = b;
-	}
-	free(b->region);
-	b->region = copy_of(region);
+	if (!strcmp(aws_region(aws, name), region))
+		return true;
+	b = malloc(sizeof *b);
+	if (!b)
+		abort();
+	*b = (struct bucket){aws->known, text_of("%.*s", (int)object.bucket_size, object.bucket),
+	                     copy_of(region)};
+	aws->known = b;
 	return true;
 }
 

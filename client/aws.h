@@ -41,7 +41,7 @@ bool aws_renew(struct aws *aws, unsigned version);
 /* Does so if they expire soon. */
 void aws_refresh(struct aws *aws);
 
-/* Returns the region of an object's bucket. */
+/* Returns the region of an object's bucket, as far as it is known; it lives as long as `aws`. */
 const char *aws_region(const struct aws *aws, const char *name);
 /* Takes note of it. Returns false if that is no name of a region. */
 bool aws_set_region(struct aws *aws, const char *name, const char *region);

@@ -74,6 +74,7 @@ struct exchange {
 	struct curl_slist *own_heads; /* a peer's headers with those above; or NULL */
 	unsigned corrections;         /* bits of the peer's corrections so far */
 	unsigned keys;                /* version of the store's keys */
+	const char *region;           /* the store's */
 	int64_t sent;
 	unsigned attempts;
 	double due;  /* time of the next attempt; 0: under way */

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -117,10 +118,8 @@ static char **split(char *text)
 }
 
 /* Reads until the end; false after a signal, in time, or if it is too much. */
-static bool read_all(int fd, struct answer *answer)
+static bool read_all(int fd, struct answer *answer, double until)
 {
-	double until = report_now() + PROCESS_SECONDS;
-
 	for (;;) {
 		struct pollfd waits[] = {{.fd = fd, .events = POLLIN},
 		                         {.fd = interrupt_fd(), .events = POLLIN}};
@@ -138,25 +137,55 @@ static bool read_all(int fd, struct answer *answer)
 	}
 }
 
+/* Waits for the end of the process, as long as it has time; else ends it. Returns its status, or
+ * -1. */
+static int await_end(pid_t child, bool in_time, double until)
+{
+	struct pollfd waits[] = {{.fd = pidfd_open(child, 0), .events = POLLIN},
+	                         {.fd = interrupt_fd(), .events = POLLIN}};
+	double left = until - report_now();
+	int status = 0;
+
+	in_time = in_time && left > 0 && poll(waits, 2, (int)(left * 1000)) > 0 && waits[0].revents;
+	if (waits[0].fd >= 0)
+		close(waits[0].fd);
+	if (!in_time)
+		kill(child, SIGKILL);
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	return in_time ? status : -1;
+}
+
 static int start(char **words, int output, pid_t *child)
 {
 	static char *const none[] = {NULL};
 	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	sigset_t ignored;
 	int error;
 
-	if (posix_spawn_file_actions_init(&actions))
+	/* The client ignores these. */
+	sigemptyset(&ignored);
+	sigaddset(&ignored, SIGPIPE);
+	sigaddset(&ignored, SIGXFSZ);
+	if (posix_spawn_file_actions_init(&actions) || posix_spawnattr_init(&attributes) ||
+	    posix_spawnattr_setsigdefault(&attributes, &ignored) ||
+	    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF))
 		abort();
 	if (posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0) ||
 	    posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO))
 		abort();
-	error = posix_spawnp(child, words[0], &actions, NULL, words, environ ? environ : none);
+	error =
+	    posix_spawnp(child, words[0], &actions, &attributes, words, environ ? environ : none);
 	posix_spawn_file_actions_destroy(&actions);
+	posix_spawnattr_destroy(&attributes);
 	return error;
 }
 
 static char *run(char **words, struct answer *answer)
 {
-	int ends[2], error, status = 0;
+	double until = report_now() + PROCESS_SECONDS;
+	int ends[2], error, status;
 	bool read;
 	pid_t child;
 
@@ -164,15 +193,12 @@ static char *run(char **words, struct answer *answer)
 		return text_of("%s", strerror(errno));
 	error = start(words, ends[1], &child);
 	close(ends[1]);
-	read = !error && read_all(ends[0], answer);
+	read = !error && read_all(ends[0], answer, until);
 	close(ends[0]);
 	if (error)
 		return text_of("%s: %s", words[0], strerror(error));
-	if (!read)
-		kill(child, SIGKILL);
-	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
-	if (!read)
+	status = await_end(child, read, until);
+	if (status < 0)
 		return text_of("%s: no answer of at most 64 KiB within %d s", words[0],
 		               PROCESS_SECONDS);
 	if (WIFEXITED(status) && !WEXITSTATUS(status))

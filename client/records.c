@@ -8,6 +8,9 @@
 #include "client/output.h"
 #include "client/report.h"
 
+/* Those that stay open although nobody uses them: a list may go to and fro among directories. */
+enum { KEPT = 16 };
+
 static void close_record(struct record *record)
 {
 	manifest_close(record->manifest);
@@ -65,14 +68,14 @@ struct record *records_use(struct records *records, const char *output, const ch
 		records->first = record;
 	}
 	record->users++;
-	close_unused(&records->first, 1);
+	close_unused(&records->first, KEPT);
 	return record;
 }
 
 void records_leave(struct records *records, struct record *record)
 {
 	record->users--;
-	close_unused(&records->first, 1);
+	close_unused(&records->first, KEPT);
 }
 
 void records_close(struct records *records)

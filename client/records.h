@@ -1,6 +1,6 @@
 /* The manifests of the directories in which results lie beside their inputs, or in their places. A
  * batch may go through any number of directories: the manifests of those with images under way are
- * open, and the last one. */
+ * open, and some of the latest. */
 #pragma once
 
 #include "client/manifest.h"

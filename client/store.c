@@ -63,7 +63,7 @@ struct curl_slist *store_unless(struct curl_slist *heads, const char *version)
 	                  strchr(version, '"') ? "If-None-Match" : "If-Modified-Since", version);
 }
 
-/* The CRC-32 of ISO 3309, bit by bit from the lowest, four bits at a time. */
+/* Goes on with a CRC-32, as ISO 3309 has it. */
 static uint32_t crc32_of(uint32_t crc, const unsigned char *bytes, size_t size)
 {
 	static uint32_t table[256];
@@ -181,10 +181,11 @@ static void prepare_object(struct exchange *e)
 
 	aws_refresh(aws);
 	e->keys = aws->version;
+	e->region = aws_region(aws, e->target);
 	e->own_heads = heads_of(e);
 	object = aws_url(aws, e->target);
 	if (asprintf(&url, "%s%s%s", object, e->query ? "?" : "", e->query ? e->query : "") < 0 ||
-	    asprintf(&signature, "aws:amz:%s:s3", aws_region(aws, e->target)) < 0)
+	    asprintf(&signature, "aws:amz:%s:s3", e->region) < 0)
 		abort();
 	free(object);
 	curl_easy_setopt(e->easy, CURLOPT_URL, url);
@@ -233,7 +234,7 @@ static void find_region(const struct exchange *e, char *region, size_t size)
 		snprintf(region, size, "%s", header);
 	else
 		xml_text(e->text, "Region", region, size);
-	if (!strcmp(region, aws_region(e->aws, e->target)))
+	if (!strcmp(region, e->region))
 		*region = '\0';
 }
 
@@ -325,7 +326,7 @@ static void judge_refusal(struct exchange *e)
 	                                     : OUTCOME_FAILED;
 	if (*region)
 		exchange_say(e, "the bucket is in the region %s, not %s: set AWS_REGION=%s", region,
-		             aws_region(e->aws, e->target), region);
+		             e->region, region);
 	else if (t < end && t->outcome == OUTCOME_REFUSED)
 		exchange_say(e, "%s (keys from %s)", t->text, e->aws->whence);
 	else if (t < end)

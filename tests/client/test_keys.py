@@ -165,6 +165,25 @@ def test_regions_are_followed(server, store, tmp_path, style):
     assert len(store.requests) == 1 + 4 * 3 + 2, "a list, three for each image, one more for each bucket"
 
 
+@pytest.mark.parametrize("setting", ["region", "clock"])
+def test_many_requests_are_corrected(server, store, setting):
+    """All those that were under way when the first was."""
+    names = "".join(f"s3://from/{i}.ppm\n" for i in range(16)).encode()
+    for i in range(16):
+        store.put(f"s3://from/{i}.ppm", ppm(i))
+    setattr(store, setting, "eu-west-3" if setting == "region" else 7200)
+    together = threading.Barrier(8)
+
+    def first(handler):  # eight requests are refused before one is corrected
+        if len(store.requests) <= 8:
+            together.wait(60)
+        return reply(handler)
+
+    reply, store.answer = store.answer, first
+    assert store.run(server().url, "box", "--files-from", "-", "-o", "s3://into/", "-j", 8, input=names) == (b"", "")
+    assert len(store.buckets["into"]) == 16
+
+
 @pytest.mark.parametrize("ahead", [-7200, 3600, 86400 * 400])
 def test_clocks_are_corrected(server, store, tmp_path, ahead):
     store.clock = ahead
