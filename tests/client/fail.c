@@ -1,6 +1,7 @@
 /* Preloaded: errors of the disk, and ends at any step. FAIL names the call, which fails for files
  * that are open for writing; or says "directories": fsync fails for these. KILL is the number of
- * the call, of all that change files, before which the process ends as if by a power failure. */
+ * the call, of all that change files, before which the process ends as if by a power failure.
+ * MTIME is the time of files whose mode is set. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -33,6 +34,16 @@ static int chosen(const char *call, int fd)
 	return !strcmp(call, fail) && S_ISREG(info.st_mode) && fcntl(fd, F_GETFL) & O_ACCMODE;
 }
 
+static void set_time(int fd)
+{
+	const char *time = getenv("MTIME");
+	const struct timespec times[] = {{.tv_nsec = UTIME_OMIT},
+	                                 {.tv_sec = time ? atol(time) : 0}};
+
+	if (time && futimens(fd, times))
+		abort();
+}
+
 #define NEXT(name, type, parameters) ((type(*) parameters)dlsym(RTLD_NEXT, #name))
 
 /* The call is made all the same: a file is closed. */
@@ -44,6 +55,8 @@ static int chosen(const char *call, int fd)
 		if (strcmp(#name, "close") != 0)                                                   \
 			step();                                                                    \
 		status = NEXT(name, int, parameters)(__VA_ARGS__);                                 \
+		if (!strcmp(#name, "fchmod"))                                                      \
+			set_time(fd);                                                              \
 		if (!fails)                                                                        \
 			return status;                                                             \
 		errno = code;                                                                      \

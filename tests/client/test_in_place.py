@@ -214,6 +214,16 @@ def test_a_group_that_cannot_be_kept(asked, originals):
     assert a.stat().st_mode & 0o777 == 0o644 and a.stat().st_gid != 23456
 
 
+def test_times_that_are_coarse(asked, originals, failing):
+    """A result of the size and time of its input is not taken for it."""
+    a = originals / "a.ppm"
+    os.utime(a, (10**9, 10**9))
+    run(asked.url, "box", "--in-place", a, variables={**failing, "MTIME": f"{10**9}"})
+    assert a.read_bytes() == filtered(ppm(0)) and a.stat().st_mtime == 10**9 + 2
+    run(asked.url, "box", "--in-place", a)
+    assert a.read_bytes() == filtered(ppm(0)) and len(asked.requests) == 1
+
+
 # Broken off ---------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("options", [(), ("--suffix", "-x")])
