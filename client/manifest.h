@@ -2,9 +2,10 @@
  * each further line is JSON about one result: the input that it was made from (path, size, time; or
  * address and version), the request, and the result's own size and time. It is a file, not extended
  * attributes, because network file systems, FAT and archives lose those. Lines are only appended,
- * after the result has taken its place: a crash between the two costs one more run of that image. A
- * file without the first line, or a symbolic link, is not ours and is never written to. Memory
- * holds only the places of the lines, in up to 48 bytes each.
+ * before a result takes its place: a crash between the two costs one more run of that image. The
+ * line of one that replaces another result comes after it. A file without the first line, or a
+ * symbolic link, is not ours and is never written to. Memory holds only the places of the lines, in
+ * up to 48 bytes each.
  *
  * A result that replaces its input is the only copy of an image, and must not be filtered twice.
  * Its line is written, and is on the disk, before it takes its place: if the file is the input

@@ -653,12 +653,15 @@ static bool record_result(struct batch *b, struct work *w, const struct stat *re
 	return !wrong || !b->inputs.in_place;
 }
 
-/* Moves the result to its place, unless the file there has changed since it was looked at. */
-static bool place_result(struct batch *b, struct work *w, struct stat *result)
+/* Moves the result to its place, unless the file there has changed since it was looked at. The
+ * record comes first, so that a run that is killed leaves no unknown result; but for a result that
+ * replaces another one, which is known until then. */
+static bool place_result(struct batch *b, struct work *w)
 {
+	struct stat result;
 	char *directory = output_directory(&w->output);
-	int error = output_finish(&w->output, result);
-	bool there = false, in_place = b->inputs.in_place;
+	int error = output_finish(&w->output, &result);
+	bool there = false, late;
 
 	if (error || !directory) {
 		if (error)
@@ -666,9 +669,13 @@ static bool place_result(struct batch *b, struct work *w, struct stat *result)
 		free(directory);
 		return !error;
 	}
-	/* It is looked at again, since recording takes a while. */
-	if (is_place_taken(b, w, &there) ||
-	    (in_place && (!record_result(b, w, result) || is_place_taken(b, w, &there)))) {
+	if (is_place_taken(b, w, &there)) {
+		free(directory);
+		return false;
+	}
+	late = there && !b->inputs.in_place;
+	/* The place is looked at again, since recording takes a while. */
+	if (!late && (!record_result(b, w, &result) || is_place_taken(b, w, &there))) {
 		free(directory);
 		return false;
 	}
@@ -679,8 +686,10 @@ static bool place_result(struct batch *b, struct work *w, struct stat *result)
 		return false;
 	}
 	if (!inputs_is_list(&b->inputs))
-		guard_add(&b->inputs.guard, result, w->task->output);
+		guard_add(&b->inputs.guard, &result, w->task->output);
 	work_sync_directory(b, directory);
+	if (late)
+		record_result(b, w, &result);
 	return true;
 }
 
@@ -694,15 +703,11 @@ static void count_done(struct batch *b, struct work *w)
 /* Keeps the result as a file; false if it may be lost. */
 static bool keep_result(struct batch *b, struct work *w, const struct exchange *e)
 {
-	struct stat result;
-
-	if (!place_result(b, w, &result))
+	if (!place_result(b, w))
 		return false;
 	count_done(b, w);
 	if (b->options->verbose)
 		print_facts(e, w->task);
-	if (!b->inputs.in_place)
-		record_result(b, w, &result);
 	return !w->job || work_sync_directory(b, NULL);
 }
 
