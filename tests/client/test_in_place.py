@@ -333,6 +333,24 @@ def test_what_the_disk_does_not_take(asked, originals, failing, call):
     assert a.read_bytes() == filtered(ppm(0))
 
 
+def test_durable(server, originals, failing):
+    """The job is deleted once its result has replaced the input, and not before."""
+    a, had = originals / "a.ppm", []
+
+    def answer(handler):
+        had.append((handler.command, a.read_bytes() == b"result"))
+        return {"POST": (202, {"Location": "/v1/jobs/ab"}, b"{}"), "DELETE": (204, {}, b""), "GET": (
+            200, {"Content-Type": "image/x-portable-pixmap", "X-Image": "40x30x3:u8"}, b"result")}[handler.command]
+
+    asked = server(answer)
+    run(asked.url, "box", "--in-place", "--durable", a, status=1, variables={**failing, "FAIL": "fdatasync"})
+    assert had == [("POST", False), ("GET", False)] and a.read_bytes() == ppm(0)
+    for _ in range(2):
+        run(asked.url, "box", "--in-place", "--durable", a)
+    assert had[2:] == [("POST", False), ("GET", False), ("DELETE", True)]
+    assert len({r.headers["Idempotency-Key"] for r in asked.requests if r.command == "POST"}) == 1
+
+
 def test_disks_that_are_full_or_read_only(server, originals):
     asked, disk = server(lambda handler: (200, {}, filtered(handler.body) * 40)), originals.parent / "disk"
     disk.mkdir()
