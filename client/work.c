@@ -38,8 +38,7 @@ void work_fail(struct batch *b, struct work *w, const char *what, const char *wh
 static void fail_output(struct batch *b, struct work *w, int error)
 {
 	b->full |= error == ENOSPC || error == EDQUOT;
-	work_fail(b, w, w->task->output,
-	          error == EBUSY ? "another convolve is making it" : strerror(error));
+	work_fail(b, w, w->task->output, strerror(error));
 }
 
 static void skip(struct batch *b, struct work *w)
@@ -408,10 +407,12 @@ static bool filter(struct batch *b, struct work *w, struct exchange *e)
 		error = (w->output.fd = output_nameless()) < 0 ? errno : 0;
 	else
 		error = output_open(&w->output, task->output);
-	if (error) {
+	if (error == EBUSY)
+		work_fail(b, w, task->output, "another convolve is making it");
+	else if (error)
 		fail_output(b, w, error);
+	if (error)
 		return false;
-	}
 	w->output.differs = b->inputs.in_place;
 	if (b->inputs.in_place && !claim(b, w))
 		return false;

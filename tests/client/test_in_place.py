@@ -362,6 +362,16 @@ def test_disks_that_are_full_or_read_only(server, originals):
         assert done.stdout == "status 1\n" and done.stderr.endswith(words) and done.stderr.count("\n") == lines, done
 
 
+def test_a_file_that_is_mounted(asked, originals):
+    """As into containers: nothing can take its place."""
+    a = originals / "a.ppm"
+    done = in_namespace(asked.url, f'mount --bind {a} {a}; exec "$@"', "box", "--in-place", a)
+    assert (done.returncode, done.stderr) == (1, f"convolve: {a}: Device or resource busy\n")
+    assert sorted(os.listdir(originals)) == [MANIFEST, "a.ppm", "b.PPM", "sub"] and a.read_bytes() == ppm(0)
+    run(asked.url, "box", "--in-place", a)
+    assert a.read_bytes() == filtered(ppm(0))
+
+
 # Beside -------------------------------------------------------------------------------------------
 
 def test_suffixes(asked, originals):
