@@ -10,10 +10,24 @@ from service import ONE_DEVICE
 service = service_with(environment=ONE_DEVICE)
 
 
+# Cards are never in sight, and so ask for no pictures: a page has so many that they take more time than
+# all else.
+UNSEEN = "window.IntersectionObserver = class { observe() {} disconnect() {} };"
+
+
 @pytest.fixture(scope="session")
 def browser():
     with Browser() as started:
+        started.unseen = started.command("Page.addScriptToEvaluateOnNewDocument", source=UNSEEN)
         yield started
+
+
+@pytest.fixture
+def pictures(browser):
+    """Cards have pictures, for once."""
+    browser.command("Page.removeScriptToEvaluateOnNewDocument", **browser.unseen)
+    yield
+    browser.unseen = browser.command("Page.addScriptToEvaluateOnNewDocument", source=UNSEEN)
 
 
 @pytest.fixture
