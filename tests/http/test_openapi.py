@@ -17,6 +17,7 @@ from service import multipart
 
 PIXELS = np.arange(24 * 32 * 4, dtype=np.uint32).reshape(24, 32, 4).astype(np.uint8)
 PNG = imagefiles.write_png(PIXELS)
+RANDOM = imagefiles.write_png(np.random.default_rng(1).integers(0, 256, (24, 32, 3), np.uint8))
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 # The schema of OpenAPI 3.0 (Debian 12 has none of 3.1), of the package openapi-specification.
 OFFICIAL = pathlib.Path("/usr/share/openapi-specification/schemas/v3.0/schema.yaml")
@@ -139,6 +140,19 @@ def test_filters_are_those_of_the_catalogue(document, shared):
                 assert (schema["minimum"], schema["maximum"]) == (parameter["minimum"],
                                                                   parameter["maximum"])
             assert schema.get("default") == parameter["default"]
+
+
+GIVEN = {"convolve": "kernel=0,0,1", "lut": "points=0,9;255,200", "colormatrix": "matrix=0,0,1,0;0,1,0,0;1,0,0,0", "resize": "width=9",
+         "threshold": "method=mean"}
+
+
+def test_filters_that_look_at_the_border(shared):
+    """The catalogue names those whose results it changes, and no others."""
+    for one in shared.get("/v1/filters").json()["filters"]:
+        target = f"/v1/filters/{one['name']}?variant=general&format=ppm&{GIVEN.get(one['name'], 'strip=1')}&border="
+        plain, *others = [shared.post(target + border, RANDOM) for border in ("replicate", "constant", "constant&border_value=255")]
+        assert {answer.status for answer in (plain, *others)} == {200}, (target, plain)
+        assert any(answer.body != plain.body for answer in others) == one["border"], target
 
 
 def test_choices_of_common_parameters(document, shared):

@@ -97,6 +97,9 @@ static json_t *describe_filter(enum filter filter)
 {
 	static const char *const types[] = {"number", "integer", "odd",
 	                                    "choice", "matrix",  "numbers"};
+	const struct filter_row *row = known_filters[filter].row;
+	/* Results depend on pixels around their own. */
+	const bool border = row->radius || row->window.by || row->window.number || row->smoothing;
 	json_t *parameters = json_array(), *choices, *standard;
 	const struct parameter *p;
 
@@ -114,8 +117,8 @@ static json_t *describe_filter(enum filter filter)
 		              choice ? NULL : number_or_null(p->min), "maximum",
 		              choice ? NULL : number_or_null(p->max), "choices", choices));
 	}
-	return json_pack("{s:s, s:s, s:o}", "name", known_filters[filter].name, "text",
-	                 known_filters[filter].text, "parameters", parameters);
+	return json_pack("{s:s, s:s, s:b, s:o}", "name", known_filters[filter].name, "text",
+	                 known_filters[filter].text, "border", border, "parameters", parameters);
 }
 
 void catalogue_get_filters(struct request *r)
