@@ -62,22 +62,29 @@ function duration(s) {
 
 /* Figures and charts: rows of a table --------------------------------------------------------- */
 
+/* A job that ends with a result is counted once in each of its stages, and has this one. */
+const ENCODED = { stage: 'encode' };
+const images = (s) => rate(s, 'stage_duration_seconds', ENCODED, 'count');
 const answered = (s, wanted) => rate(s, 'request_duration_seconds', wanted, 'count');
 
 const FIGURES = [
-  ['Up', ({ now }) => duration(now.time - total(now, 'process_start_time_seconds')), ({ now }) => `version ${now.series('build_info')[0]?.labels.version || ''}`],
+  ['Images filtered', ({ now }) => number(total(now, 'stage_duration_seconds', ENCODED, 'count')), (s) => `${number(images(s))} a second`],
+  ['Failed', ({ now }) => number(total(now, 'jobs_failed_total')), (s) => `${number(rate(s, 'jobs_failed_total'))} a second`],
+  ['Refused', ({ now }) => number(total(now, 'requests_rejected_total')), (s) => `${number(rate(s, 'requests_rejected_total'))} a second`],
   ['Open jobs', ({ now }) => number(total(now, 'jobs')), ({ now }) => `of at most ${number(total(now, 'jobs_limit'))}`],
-  ['Tiles waiting', ({ now }) => number(total(now, 'tiles_queued')), ({ now }) => `${number(total(now, 'tiles_in_flight'))} on devices`],
   ['Wait for a small image', ({ now }) => seconds(total(now, 'admission_wait_seconds', { class: 'light' })), () => 'as predicted'],
+  ['Tiles waiting', ({ now }) => number(total(now, 'tiles_queued')), ({ now }) => `${number(total(now, 'tiles_in_flight'))} on devices`],
   ['Connections', ({ now }) => number(total(now, 'connections')), ({ now }) => `of at most ${number(total(now, 'connections_limit'))}`],
   ['Asynchronous jobs', ({ now }) => number(total(now, 'stored_jobs', { state: 'open' })),
     ({ now }) => `open; ${number(total(now, 'stored_jobs', { state: 'ended' }))} ended, with ${bytes(total(now, 'stored_bytes'))} of results`],
   ['Oldest open one', ({ now }) => (total(now, 'archive_unusable') ? 'refused' : duration(total(now, 'stored_oldest_seconds'))),
     ({ now }) => (total(now, 'archive_unusable') ? 'the database cannot be used' : `${number(total(now, 'stored_changes'))} changes not on disk yet`)],
-  ['Refused', ({ now }) => number(total(now, 'requests_rejected_total')), ({ now }) => `${number(total(now, 'jobs_failed_total'))} jobs failed`],
+  ['Up', ({ now }) => duration(now.time - total(now, 'process_start_time_seconds')), ({ now }) => `version ${now.series('build_info')[0]?.labels.version || ''}`],
 ];
 
 const CHARTS = [
+  ['Images a second', images, number],
+  ['Failed and refused a second', (s) => rate(s, 'jobs_failed_total') + rate(s, 'requests_rejected_total'), number],
   ['Answers a second', (s) => answered(s, {}), number],
   ['Tiles a second', (s) => rate(s, 'tiles_total'), number],
   ['Pixels through kernels', (s) => rate(s, 'kernel_bytes_total'), (n) => `${bytes(n)}/s`],

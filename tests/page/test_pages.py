@@ -311,15 +311,22 @@ def test_token(browser, guarded):
         browser.wait("document.querySelector('#ready').textContent === 'ready'")
 
 
+FIRST_FIGURES = "[...document.querySelectorAll('dd:not(.note)')].slice(0, 3).map(e => Number(e.textContent))"
+
+
 def test_status(browser, service):
     browser.open(service, "/status")
     browser.wait("document.querySelector('#ready').textContent === 'ready'")
     browser.wait("document.querySelector('#devices').textContent.includes('cpu0')")
     assert "motion" not in browser.text("#all")
+    assert browser.ask("[...document.querySelectorAll('dt')].slice(0, 3).map(e => e.textContent)") == ["Images filtered", "Failed", "Refused"]
+    filtered, failed, refused = browser.ask(FIRST_FIGURES)
     before = browser.text("#since")
     for _ in range(3):
         assert service.post("/v1/filters/motion?length=3", PNG).status == 200
     service.post("/v1/filters/none", PNG)
+    service.post("/v1/filters/box", PNG[:-99])
+    browser.wait(f"(([a, b, c]) => a >= {filtered + 3} && b > {failed} && c > {refused})({FIRST_FIGURES})")
     browser.wait("[...document.querySelectorAll('#requests tr')].some(r => r.cells[0].textContent === '/v1/filters/{name}' && +r.cells[2].textContent >= 3)")
     assert service.post("/v1/filters/box", PNG, headers=PREFER).status == 202
     browser.wait("/Asynchronous jobs0open; 1 ended, with \\d+ B of results/.test(document.querySelector('#figures').textContent)")
