@@ -1,4 +1,5 @@
 /* Shows the outside of the image: a small picture of each border. */
+import { parseChain } from './chain.js';
 import { h, find } from './dom.js';
 
 const INNER = 12, RIM = 5, ZOOM = 3;
@@ -70,6 +71,12 @@ function constantColor(text = '0') {
   return `rgb(${r} ${g} ${b})`;
 }
 
+/* Says if the choice means anything: a filter reads pixels outside of the image, or it is made already. */
+function bordersCount({ chain, common, catalogue }) {
+  const all = [...chain, ...parseChain(common.luma || ''), ...parseChain(common.chroma || '')];
+  return Boolean(common.border) || all.some(({ filter }) => catalogue?.filters.get(filter)?.border);
+}
+
 export function borderView(store) {
   const box = find('#borders'), value = find('#border-value');
   let tiles = [];
@@ -99,5 +106,6 @@ export function borderView(store) {
     value.parentElement.hidden = common.border !== 'constant';
     value.value = common.border_value || '0';
   });
+  store.watch((s) => [bordersCount(s)], (s) => { find('#border').hidden = !bordersCount(s); });
   value.addEventListener('change', () => setCommon('border_value', value.value.trim() === '0' ? '' : value.value.trim()));
 }

@@ -32,6 +32,7 @@ export function addFilter(store, name) {
   const link = makeLink(name, { ...STARTS[name] });
   store.set({ chain: [...store.state.chain, link], selected: link.id });
   announce(`${name} added`);
+  queueMicrotask(() => find('#parameters').scrollIntoView({ block: 'nearest' })); // once they are there
 }
 
 /* Cards --------------------------------------------------------------------------------------- */

@@ -104,6 +104,16 @@ function render(api) {
     document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
 }
 
+/* The contents fold where they would push the text away, also after a choice. */
+function foldContents() {
+  const fold = find('#fold'), narrow = matchMedia('(max-width: 900px)');
+  const show = () => { fold.open = !narrow.matches; };
+
+  narrow.addEventListener('change', show);
+  find('#contents').addEventListener('click', show);
+  show();
+}
+
 async function show() {
   try {
     render(await service.get('openapi.json'));
@@ -113,5 +123,6 @@ async function show() {
 }
 
 tokenView();
+foldContents();
 addEventListener('tokenchange', show);
 show();

@@ -156,7 +156,7 @@ export const samples = [
   { name: 'hills', title: 'Hills', paint: hills, type: 'image/jpeg' },
   { name: 'spheres', title: 'Spheres', paint: spheres, type: 'image/jpeg' },
   { name: 'letters', title: 'Letters', paint: letters, type: 'image/png' },
-  { name: 'specks', title: 'Coins and specks', paint: specks, type: 'image/png' },
+  { name: 'specks', title: 'Coins', paint: specks, type: 'image/png' },
   { name: 'rings', title: 'Rings', paint: rings, type: 'image/png' },
   { name: 'colours', title: 'Colours', paint: colours, type: 'image/png' },
 ];

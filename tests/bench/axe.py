@@ -7,16 +7,19 @@ from run import environment_of
 from service import ONE_DEVICE
 
 DONE = "document.querySelector('#waterfall tbody tr') && document.querySelector('#busy').hidden"
+CARDS = "document.querySelectorAll('.card').length > 20"
 CHAIN = "/#sample=spheres&filters=convolve=kernel=1+2+1;2+4+2;1+2+1,lut=points=0+0;60+20;255+255,gaussian&border=constant" \
     "&regions=20,20,200,100;ellipse:300,200,90,90"
 # The states to check: address, a condition, selectors to click then, a condition.
 STATES = [
-    ("/", "document.querySelectorAll('.card').length > 20", [], "true"),
+    ("/", CARDS, [], "true"),
+    ("/#sample=spheres", CARDS, [".card[data-filter=box]", "#tools [data-tool=rectangle]"], DONE),
     (CHAIN, DONE, ["#token summary", "#tab-JavaScript"], "document.querySelector('#code').textContent.includes('Service')"),
     ("/#sample=rings&filters=box=size=4&roi=10,10,90,90", "!document.querySelector('#problem').hidden", [], "true"),
     ("/status", "document.querySelector('#devices tbody td')", ["details:has(#all) summary"], "document.querySelector('#all').textContent.includes('_total')"),
-    ("/docs", "document.querySelector('.operation')", [], "true"),
+    ("/docs", "document.querySelector('.operation')", ["#fold summary", "#token summary"], "true"),
 ]
+SIZES = [(390, 844), (844, 390), (768, 1024), (1280, 800), (1920, 1080)]
 
 
 def axe(options):
@@ -26,17 +29,17 @@ def axe(options):
     total = 0
     with measured(*options.service, environment=ONE_DEVICE) as service, Browser() as browser:
         for state in STATES:
-            for phone in (False, True):
-                found = findings(browser, service, script, state, phone)
+            for width, height in SIZES:
+                found = findings(browser, service, script, state, width, height)
                 total += len(found)
-                yield {"page": state[0].partition("&")[0], "on": "a phone, dark" if phone else "a screen",
-                       "findings": found}
+                yield {"page": state[0].partition("&")[0], "size": f"{width} x {height}", "findings": found}
     sys.exit(total > 0)
 
 
-def findings(browser, service, script, state, phone):
+def findings(browser, service, script, state, width, height):
+    """Small sizes are a phone's, and dark."""
     path, there, clicks, then = state
-    browser.open(service, path, **({"dark": True, "phone": True, "width": 390, "height": 844} if phone else {}))
+    browser.open(service, path, width, height, dark=width < 1000, phone=width < 1000)
     browser.wait(there)
     for selector in clicks:
         browser.click(selector)
