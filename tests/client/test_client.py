@@ -504,7 +504,7 @@ def test_on_a_terminal(server, tree, tmp_path):
     assert "4 done, 1 left out, whose names are not those of images;" in text, text
     assert status == 0 and re.search(r"\[#+-+\] [123]/4  [\d.]+ images/s, [\d.]+ MB/s  \d+:\d\d left", text), text
     assert re.search(r"\r\033\[K4 done[^;]*; [\d.]+ s, [\d.]+ images/s, [\d.]+ MB/s\r\n$", text), text
-    for columns, line in ((60, r"\[#+-+\] 3/4  [\d.]+ images/s, "), (30, r"3/4  [\d.]+ images/s, ")):
+    for columns, line in ((60, r"\[#+-+\] [123]/4  [\d.]+ images/s, "), (30, r"[123]/4  [\d.]+ images/s, ")):
         text, _ = shown(server(answer).url, "box", tree, "-o", tmp_path / f"{columns}", "-j", "1", columns=columns)
         lines = re.split(r"\r(?:\033\[K|\n)?", text)[:-2]  # the summary stays, and may be longer
         assert max(map(len, lines)) < columns and any(re.match(line, drawn) for drawn in lines), lines
