@@ -216,6 +216,12 @@ static void parse_filter(const struct session *s, const char *text, struct bench
 	for (uint32_t i = 0; i < c->chain.count; i++) {
 		uint32_t x, y;
 
+		if (filter_gathers(&c->chain.call[i]) == GATHER_TILES)
+			errx(2,
+			     "--filter '%s': method=clahe needs the tables of an image's tiles, "
+			     "which "
+			     "only the service makes; expected another filter",
+			     text);
 		filter_radius(&c->chain.call[i], &x, &y);
 		c->taps += (2.0 * x + 1) * (2.0 * y + 1);
 	}

@@ -1,19 +1,18 @@
-/* Runs in the encoding thread in place of the encoder. No rows are kept: memory holds only counts,
- * at most 2 MiB, or two bits for each pixel of one page at a time. */
+/* Runs in the encoding thread in place of the encoder. Memory holds counts, of one row of tiles at
+ * a time (16 MiB at most), and for CLAHE some rows; or two bits for each pixel of one page at a
+ * time. */
 #include "codec/tiles.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/param.h>
 
 #include "base/file.h"
+#include "border.h"
 #include "filters/edges.h"
 #include "filters/gather.h"
-
-static bool is_luma(const struct message_job *job)
-{
-	return job->gather_channels == CHANNELS_LUMA;
-}
+#include "grid.h"
 
 /* The state of gathering from a page's rows. */
 struct gatherer {
@@ -21,118 +20,200 @@ struct gatherer {
 	uint32_t page;
 	int file;
 	struct problem *problem;
-	uint64_t *counts;
+	struct image image;     /* the result */
+	uint32_t numbers, rows; /* rows of so many numbers are gathered */
+	/* A grid of `across` tiles each way of this size in pixels: CLAHE's, or a single one. */
+	uint32_t across, width, height;
+	uint64_t *counts; /* a row of tiles, tile after tile: those of each row of numbers */
+	uint32_t below;   /* so many rows of tiles lie below the image */
+	uint8_t *kept;    /* these mirror the last ones of the image, which has one more here */
+	size_t pitch;
 	struct edges edges;
 };
 
-/* Adds all rows of the page. Returns false if the job was stopped. */
-static bool add_rows(struct gatherer *g)
+/* Writes some of the page's numbers, from the first on. */
+static enum error write_numbers(const struct gatherer *g, uint64_t first, const void *numbers,
+                                size_t size)
+{
+	const uint64_t page = (uint64_t)g->page * g->numbers * g->rows;
+
+	return file_write(g->file, numbers, size, (page + first) * sizeof(double))
+	           ? ERR_OK
+	           : problem_set(g->problem, ERR_IO, "cannot write what was counted");
+}
+
+/* Writes the numbers of a row of tiles, and forgets its counts. */
+static enum error write_tiles(struct gatherer *g, uint32_t y)
+{
+	const struct gathering *gathering = &g->tiles->job->gathering;
+	const uint32_t n = counts_of(g->image.type);
+	const uint32_t of_tile = g->numbers / (g->across * g->across);
+	enum error e = ERR_OK;
+
+	for (uint32_t i = 0; !e && i < g->across * g->rows; i++) {
+		const uint32_t x = i / g->rows, row = i % g->rows;
+		uint64_t *counts = g->counts + (size_t)i * n;
+		union {
+			double numbers[GATHER_ENTRIES_MAX];
+			uint64_t bits[2 * COUNTS_MAX / 64];
+		} made = {{0}};
+
+		if (gathering->kind == GATHER_THRESHOLD)
+			made.numbers[0] = counts_threshold(counts, n);
+		else if (gathering->kind == GATHER_TABLE)
+			counts_table(counts, n, made.numbers, g->numbers);
+		else
+			counts_clahe(counts, n, gathering->clip, made.bits);
+		e = write_numbers(
+		    g, (uint64_t)row * g->numbers + ((uint64_t)y * g->across + x) * of_tile, &made,
+		    of_tile * sizeof(double));
+	}
+	memset(g->counts, 0, (size_t)g->across * g->rows * n * sizeof *g->counts);
+	return e;
+}
+
+/* Counts a row of the image, or one below it, with the pixels of tiles that reach beyond its end.
+ */
+static enum error count_row(struct gatherer *g, uint32_t y, const uint8_t *pixels)
+{
+	const size_t pixel = image_pixel_size(&g->image);
+	const size_t counts = (size_t)g->rows * counts_of(g->image.type);
+	const uint32_t width = g->image.width, all = g->across * g->width;
+
+	for (uint32_t x = 0, end; x < all; x = end) {
+		const int from = border_map((int)x, (int)width, BORDER_REFLECT101);
+
+		end = x < width ? MIN((x / g->width + 1) * g->width, width) : x + 1;
+		counts_add(g->counts + x / g->width * counts, &g->image,
+		           g->tiles->job->gathering.luma, pixels + (size_t)from * pixel, end - x);
+	}
+	return (y + 1) % g->height ? ERR_OK : write_tiles(g, y / g->height);
+}
+
+/* Adds all rows of the page. Returns ERR_OK also if the job was stopped. */
+static enum error add_rows(struct gatherer *g)
 {
 	struct tiles *tiles = g->tiles;
 	const struct tiling *t = &tiles->tiling;
 	const uint32_t above = g->page * t->height, channels = tiles->job->gather_channels;
 	/* One that the filter changes shows the edges. */
 	const uint32_t band = channels == CHANNELS_GREEN ? 1 : channels == CHANNELS_BLUE ? 2 : 0;
+	enum error e = ERR_OK;
 
-	for (uint32_t row = 0; row < t->height;) {
+	for (uint32_t row = 0; !e && row < t->height;) {
 		const uint32_t end = MIN(row + t->rows, t->height);
 
 		if (!verify_await(tiles, tiling_strip(t, above + row)))
-			return false;
-		for (; row < end; row++) {
+			return ERR_OK;
+		for (; !e && row < end; row++) {
 			const void *pixels = tiles_out_row(tiles, above + row);
 
+			if (g->below)
+				memcpy(g->kept + row % (g->below + 1) * g->pitch, pixels, g->pitch);
 			if (g->counts)
-				counts_add(g->counts, &t->image, is_luma(tiles->job), pixels,
-				           t->width);
+				e = count_row(g, row, pixels);
 			else
 				edges_set_row(&g->edges, row, &t->image, band, pixels);
 		}
 		tiles_free_above(tiles, above + end);
 	}
-	return true;
-}
-
-/* Writes as many bytes as each page has. */
-static enum error write_page(const struct gatherer *g, const void *numbers, size_t size)
-{
-	return file_write(g->file, numbers, size, (uint64_t)g->page * size)
-	           ? ERR_OK
-	           : problem_set(g->problem, ERR_IO, "cannot write what was counted");
+	return e;
 }
 
 static enum error gather_counts(struct gatherer *g)
 {
-	const struct message_job *job = g->tiles->job;
-	const struct image *image = &g->tiles->tiling.image;
-	const enum pixel_type type = (enum pixel_type)image->type;
-	const enum gather gather = (enum gather)job->gather;
-	const uint32_t rows = gather_rows(image, is_luma(job)), n = counts_of(type);
-	const uint32_t entries = gather_entries(gather, type);
-	double numbers[GATHER_NUMBERS_MAX];
-	bool there;
+	const struct gathering *gathering = &g->tiles->job->gathering;
+	const int width = (int)g->image.width, height = (int)g->image.height;
+	enum error e;
 
-	g->counts = calloc((size_t)rows * n, sizeof *g->counts);
-	if (!g->counts)
-		return problem_set(g->problem, ERR_MEMORY, "no memory to count the image's values");
-	there = add_rows(g);
-	for (uint32_t i = 0; there && i < rows; i++) {
-		const uint64_t *counts = g->counts + (size_t)i * n;
+	g->across = gathering->kind == GATHER_TILES ? gathering->tiles : 1;
+	g->width = (uint32_t)grid_tile((int)g->across, width, height);
+	g->height = (uint32_t)grid_tile((int)g->across, height, width);
+	g->below = g->across * g->height - g->image.height;
+	g->pitch = image_pixel_size(&g->image) * g->image.width;
+	g->counts =
+	    calloc((size_t)g->across * g->rows * counts_of(g->image.type), sizeof *g->counts);
+	g->kept = malloc((g->below + 1) * g->pitch);
+	e = g->counts && g->kept
+	        ? add_rows(g)
+	        : problem_set(g->problem, ERR_MEMORY, "no memory to count the image's values");
+	for (uint32_t i = 0; !e && i < g->below && !tiles_stopped(g->tiles); i++) {
+		const int y = height + (int)i, from = border_map(y, height, BORDER_REFLECT101);
 
-		if (gather == GATHER_THRESHOLD)
-			numbers[i] = counts_threshold(counts, n);
-		else
-			counts_table(counts, n, numbers + (size_t)i * entries, entries);
+		e = count_row(g, (uint32_t)y, g->kept + (size_t)from % (g->below + 1) * g->pitch);
 	}
 	free(g->counts);
-	return there ? write_page(g, numbers, (size_t)rows * entries * sizeof *numbers) : ERR_OK;
+	free(g->kept);
+	return e;
 }
 
 static enum error gather_edges(struct gatherer *g)
 {
-	const struct tiling *t = &g->tiles->tiling;
-	const size_t size = (size_t)edges_words(t->width, t->height) * sizeof *g->edges.sure;
-	enum error e = ERR_OK;
+	enum error e = edges_init(&g->edges, g->image.width, g->image.height);
 
-	if (edges_init(&g->edges, t->width, t->height)) {
-		e = problem_set(g->problem, ERR_MEMORY, "no memory for the image's edges");
-	} else if (add_rows(g)) {
+	if (e)
+		problem_set(g->problem, e, "no memory for the image's edges");
+	else
+		e = add_rows(g);
+	if (!e && !tiles_stopped(g->tiles)) {
 		edges_grow(&g->edges);
-		e = write_page(g, g->edges.sure, size);
+		e = write_numbers(g, 0, g->edges.sure,
+		                  (size_t)g->numbers * g->rows * sizeof *g->edges.sure);
 	}
 	edges_fini(&g->edges);
 	return e;
 }
 
+/* The image whose values are counted. */
+static struct image result_of(const struct tiling *t)
+{
+	struct image image = t->image;
+
+	image.width = t->width;
+	image.height = t->height;
+	return image;
+}
+
 enum error gather_check(const struct message_job *job, const struct tiling *tiling,
                         struct problem *problem)
 {
-	const uint64_t words = tiling->pages * edges_words(tiling->width, tiling->height);
-	const uint64_t size = 2 * words * sizeof(uint64_t);
-	uint32_t numbers;
+	const struct image image = result_of(tiling);
+	const enum gather kind = (enum gather)job->gathering.kind;
+	const uint32_t tiles = job->gathering.tiles;
+	uint64_t words, size, held;
+	uint32_t width, height, most = 0;
 
-	if (job->gather == GATHER_NONE)
-		return ERR_OK;
-	if (job->gather == GATHER_EDGES) {
-		if (words <= EDGES_WORDS_MAX && size <= job->buffered_size_max)
+	gather_size(&job->gathering, &image, &width, &height);
+	words = (uint64_t)width * height;
+	size = 2 * words * tiling->pages * sizeof(uint64_t);
+	if (kind == GATHER_EDGES) {
+		if (words * tiling->pages <= GATHERED_MAX && size <= job->buffered_size_max)
 			return ERR_OK;
-		return problem_set(problem, ERR_TOO_MANY_PIXELS,
-		                   "the image is %ux%u (pages: %u), and for canny two bits of each "
-		                   "pixel are kept, which takes %" PRIu64
-		                   " bytes; the limit is %" PRIu64,
-		                   tiling->width, tiling->height, tiling->pages, size,
-		                   words > EDGES_WORDS_MAX ? 2 * EDGES_WORDS_MAX * sizeof(uint64_t)
-		                                           : job->buffered_size_max);
+		return problem_set(
+		    problem, ERR_TOO_MANY_PIXELS,
+		    "the image is %ux%u (pages: %u), and for canny two bits of each "
+		    "pixel are kept, which takes %" PRIu64 " bytes; the limit is %" PRIu64,
+		    tiling->width, tiling->height, tiling->pages, size,
+		    words * tiling->pages > GATHERED_MAX ? 2 * GATHERED_MAX * sizeof(uint64_t)
+		                                         : job->buffered_size_max);
 	}
-	/* Only very many pages have too many numbers. */
-	numbers = gather_rows(&tiling->image, is_luma(job)) *
-	          gather_entries((enum gather)job->gather, tiling->image.type);
-	if (tiling->pages <= EDGES_WORDS_MAX / numbers)
+	/* A device has a page's tables of tiles as 16-bit numbers. */
+	held = words * (kind == GATHER_TILES ? MAX(tiling->pages, 8) : tiling->pages);
+	if (held <= GATHERED_MAX)
 		return ERR_OK;
+	while (kind == GATHER_TILES &&
+	       held / tiles / tiles * (most + 1) * (most + 1) <= GATHERED_MAX)
+		most++;
+	if (most)
+		return filter_refuse(problem, "tiles", "",
+		                     "expected at most %u for this image (pages: %u, colours: %u, "
+		                     "entries of a table: %u)",
+		                     most, tiling->pages, height, counts_of(image.type));
+	/* Only very many pages have too many numbers. */
 	return problem_set(problem, ERR_TOO_MANY_PIXELS,
-	                   "the image has %u pages, and %u numbers of each are kept first; the "
-	                   "limit is %u pages",
-	                   tiling->pages, numbers, EDGES_WORDS_MAX / numbers);
+	                   "the image has %u pages, and %" PRIu64
+	                   " numbers of each are kept first; the limit is %" PRIu64 " pages",
+	                   tiling->pages, words, GATHERED_MAX / words);
 }
 
 enum error gather_run(struct tiles *tiles, int file, struct problem *problem)
@@ -140,10 +221,15 @@ enum error gather_run(struct tiles *tiles, int file, struct problem *problem)
 	enum error e = ERR_OK;
 
 	for (uint32_t page = 0; !e && page < tiles->tiling.pages && !tiles_stopped(tiles); page++) {
-		struct gatherer g = {
-		    .tiles = tiles, .page = page, .file = file, .problem = problem};
+		struct gatherer g = {.tiles = tiles,
+		                     .page = page,
+		                     .file = file,
+		                     .problem = problem,
+		                     .image = result_of(&tiles->tiling)};
 
-		e = tiles->job->gather == GATHER_EDGES ? gather_edges(&g) : gather_counts(&g);
+		gather_size(&tiles->job->gathering, &g.image, &g.numbers, &g.rows);
+		e = tiles->job->gathering.kind == GATHER_EDGES ? gather_edges(&g)
+		                                               : gather_counts(&g);
 	}
 	return e;
 }

@@ -120,7 +120,7 @@ static enum error check_gathered(const struct job *job, struct problem *problem)
 
 	if (known > 1 && known != job->decoded.pages)
 		return problem_set(problem, ERR_INTERNAL, "the chain is for other pages");
-	if (!job->message.gather || image_planes(image) == 1)
+	if (!job->message.gathering.kind || image_planes(image) == 1)
 		return ERR_OK;
 	return problem_set(problem, ERR_UNSUPPORTED_PIXELS,
 	                   "the image has %u bands, and a filter of the request needs a pass "
@@ -181,9 +181,9 @@ static enum error prepare(struct job *job, struct problem *problem)
 	if (!e)
 		e = output_format_choose(&job->output, &job->message, &job->decoded, &answer,
 		                         problem);
-	if (!e && !job->message.gather)
+	if (!e && !job->message.gathering.kind)
 		e = compose_open(&job->composer, &job->tiles, job->body, problem);
-	if (!e && !job->message.gather)
+	if (!e && !job->message.gathering.kind)
 		e = encode_open(&job->encoder, &job->output, compose_rows(job->composer),
 		                job->decoder, problem);
 	if (e)
@@ -224,7 +224,7 @@ static void encode(struct job *job)
 
 	if (!await_answer(job, false))
 		return;
-	if (job->message.gather) {
+	if (job->message.gathering.kind) {
 		e = gather_run(&job->tiles, job->answer.writer, &problem);
 	} else {
 		/* Around the scan of a tile that was the whole job, or from pixels. */
@@ -375,10 +375,11 @@ static void start(struct job *job, enum error e, struct problem *problem)
 		e = prepare(job, problem);
 	/* The reference would also keep the main thread busy for long. */
 	here =
-	    e || (job->tiles.tiling.count == 1 && !job->message.has_target &&
-	          !job->message.verify && job->chain->variant != VARIANT_REFERENCE &&
-	          (uint64_t)job->decoded.whole.width * job->decoded.whole.height <= SHORT_PIXELS &&
-	          job->decoded.plain && (job->message.gather || encode_is_plain(job->encoder)));
+	    e ||
+	    (job->tiles.tiling.count == 1 && !job->message.has_target && !job->message.verify &&
+	     job->chain->variant != VARIANT_REFERENCE &&
+	     (uint64_t)job->decoded.whole.width * job->decoded.whole.height <= SHORT_PIXELS &&
+	     job->decoded.plain && (job->message.gathering.kind || encode_is_plain(job->encoder)));
 	/* An empty chain may only ask for the header. */
 	job->header.image.late = !e && here && !job->jpeg.form && job->chain->count;
 	if (!job->header.image.late)
@@ -408,10 +409,11 @@ bool job_start(struct job **job, struct job_place *place, const struct message_j
 	struct job *new = calloc(1, sizeof *new);
 	struct kept_rows *kept = &place->kept;
 	struct problem problem = {0};
-	const bool valid =
-	    message->format < FORMATS && message->gather < GATHERS && message->page <= PAGES_ALL &&
-	    message->gather_channels < CHANNELS && !(message->gather && message->jpeg_pixels) &&
-	    coding_valid(&message->coding) && (!message->raw || image_valid(&message->raw_image));
+	const bool valid = message->format < FORMATS && gathering_valid(&message->gathering) &&
+	                   message->page <= PAGES_ALL && message->gather_channels < CHANNELS &&
+	                   !(message->gathering.kind && message->jpeg_pixels) &&
+	                   coding_valid(&message->coding) &&
+	                   (!message->raw || image_valid(&message->raw_image));
 	enum error e;
 
 	*done = (struct message_job_done){.job = message->job};
@@ -438,7 +440,7 @@ bool job_start(struct job **job, struct job_place *place, const struct message_j
 	 * more than an arena. */
 	if (!message->follows || kept->run != message->follows)
 		kept_rows_free(kept);
-	if (message->gather)
+	if (message->gathering.kind)
 		kept->size_max = place->arena.in_size;
 	start(new, e, &problem);
 	if (new->was_short)
@@ -507,7 +509,7 @@ void job_finish(struct job **job, struct message_job_done *done)
 		done->answer_size = (uint64_t)status.st_size;
 	}
 	/* Leaves the rows to the next run if there will be one; otherwise frees them. */
-	done->kept = j->message.gather && !j->tiles.error && kept_rows_complete(kept);
+	done->kept = j->message.gathering.kind && !j->tiles.error && kept_rows_complete(kept);
 	kept->run = j->message.job;
 	if (!done->kept)
 		kept_rows_free(kept);

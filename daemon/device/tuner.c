@@ -337,6 +337,9 @@ void tuner_choose(void *tuner, const struct work *work, enum kernel *kernel, str
 	const struct message_choice kind = kind_of(work, device), *choice = find_choice(t, &kind);
 
 	variant_choose_by_table(device, work, kernel, shape);
+	/* A plane is an image's, and a note would keep the operation. */
+	if (work->operation->plane)
+		return;
 	if (!choice && *kernel < KERNELS)
 		note_work(t, work, &kind);
 	if (choice &&

@@ -426,27 +426,31 @@ static bool has_coefficients(const struct chain *chain, uint32_t first, uint64_t
 	return first <= chain->coefficients_used && count <= chain->coefficients_used - first;
 }
 
-/* Returns true if nothing is gathered, or exactly the data that a call needs. */
+/* Returns true if nothing is gathered, or exactly the data that a call needs of some image of the
+ * size that it names. */
 static bool gathered_valid(const struct chain *chain, const struct filter_call *call)
 {
 	const struct numbers *n = &call->gathered;
-	const enum gather gather = filter_gathers(call);
+	const struct gathering gathering = filter_gathering(call);
 	const uint64_t pages = UINT64_C(1) + call->more_pages;
-	uint64_t count;
+	const uint64_t count = (uint64_t)n->width * n->height;
+	struct image from = {.width = call->gathered_from[0], .height = call->gathered_from[1]};
+	bool fits = false;
 
 	if (!n->width && !n->height)
 		return pages == 1;
-	if (!n->width || !n->height || !gather)
-		return false;
-	count = filter_gathered_numbers(call, n->width, n->height);
-	if (!count || count > EDGES_WORDS_MAX || pages > EDGES_WORDS_MAX / count ||
+	if (!count || !gathering.kind || count > GATHERED_MAX || pages > GATHERED_MAX / count ||
 	    !has_coefficients(chain, n->first, count * pages))
 		return false;
-	return gather == GATHER_EDGES ||
-	       (n->height <= BANDS_MAX &&
-	        (n->width == gather_entries(gather, PIXEL_U8) ||
-	         n->width == gather_entries(gather, PIXEL_U16)) &&
-	        gather_valid(&chain->coefficient[n->first], count * pages));
+	for (from.bands = 1; from.bands <= BANDS_MAX; from.bands++)
+		for (from.type = 0; from.type < PIXEL_TYPES; from.type++) {
+			uint32_t width, height;
+
+			gather_size(&gathering, &from, &width, &height);
+			fits |= image_valid(&from) && width == n->width && height == n->height;
+		}
+	return fits && gather_valid((enum gather)gathering.kind, &chain->coefficient[n->first],
+	                            count * pages);
 }
 
 static bool call_valid(const struct chain *chain, const struct filter_call *call)

@@ -44,8 +44,7 @@ struct chain {
 };
 
 enum {
-	CHAIN_SIZE_MAX =
-	    sizeof(struct chain) + CHAIN_GATHERING_MAX * EDGES_WORDS_MAX * sizeof(double)
+	CHAIN_SIZE_MAX = sizeof(struct chain) + CHAIN_GATHERING_MAX * GATHERED_MAX * sizeof(double)
 };
 
 /* Returns the bytes of the chain up to its last coefficient; only these need to be sent. */

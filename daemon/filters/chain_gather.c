@@ -54,22 +54,27 @@ struct chain *chain_before(const struct chain *chain, uint32_t call)
 }
 
 struct chain *chain_gathered(const struct chain *chain, uint32_t call, const double *numbers,
-                             uint32_t width, uint32_t height, uint32_t pages)
+                             const struct image *image, uint32_t pages)
 {
-	const bool canny = filter_gathers(&chain->call[call]) == GATHER_EDGES;
-	const uint32_t count =
-	    pages * (uint32_t)filter_gathered_numbers(&chain->call[call], width, height);
-	struct chain *gathered = chain_copy(chain, count);
+	const struct gathering gathering = filter_gathering(&chain->call[call]);
+	struct numbers of_page = {.first = chain->coefficients_used};
+	struct filter_call *knows;
+	struct chain *gathered;
+	uint32_t count;
 
+	gather_size(&gathering, image, &of_page.width, &of_page.height);
+	count = pages * of_page.width * of_page.height;
+	gathered = chain_copy(chain, count);
 	if (!gathered)
 		return NULL;
-	gathered->call[call].more_pages = pages - 1;
-	gathered->call[call].gathered =
-	    (struct numbers){gathered->coefficients_used, width, height};
-	memcpy(gathered->coefficient + gathered->coefficients_used, numbers,
-	       count * sizeof *numbers);
+	knows = &gathered->call[call];
+	knows->more_pages = pages - 1;
+	knows->gathered = of_page;
+	knows->gathered_from[0] = image->width;
+	knows->gathered_from[1] = image->height;
+	memcpy(gathered->coefficient + of_page.first, numbers, count * sizeof *numbers);
 	gathered->coefficients_used += count;
-	if (canny && names_canny_kernel(chain))
+	if (gathering.kind == GATHER_EDGES && names_canny_kernel(chain))
 		gathered->variant = VARIANT_ANY; /* it has done its work */
 	return gathered;
 }
@@ -77,9 +82,7 @@ struct chain *chain_gathered(const struct chain *chain, uint32_t call, const dou
 /* Counts the numbers that a call has per page. */
 static uint32_t page_numbers(const struct filter_call *call)
 {
-	const struct numbers *n = &call->gathered;
-
-	return n->width ? (uint32_t)filter_gathered_numbers(call, n->width, n->height) : 0;
+	return call->gathered.width * call->gathered.height;
 }
 
 struct chain *chain_of_page(const struct chain *chain, uint32_t page)

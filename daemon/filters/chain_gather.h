@@ -13,11 +13,10 @@ uint32_t chain_gathering(const struct chain *chain);
  * pixel depends on others. NULL without memory. */
 struct chain *chain_before(const struct chain *chain, uint32_t call);
 
-/* Returns a new chain from malloc(), trimmed, whose call knows these rows of valid numbers, or the
- * edges of an image of this size; for several pages of equal length one after the other. NULL
- * without memory. */
+/* Returns a new chain from malloc(), trimmed, whose call knows these valid numbers of an image, as
+ * many as gather_size() says; for several pages one after the other. NULL without memory. */
 struct chain *chain_gathered(const struct chain *chain, uint32_t call, const double *numbers,
-                             uint32_t width, uint32_t height, uint32_t pages);
+                             const struct image *image, uint32_t pages);
 
 /* Returns a new chain from malloc(), trimmed, with this one's data of a page. NULL without
  * memory. */

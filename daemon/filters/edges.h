@@ -10,9 +10,6 @@
 #include "base/error.h"
 #include "image/image.h"
 
-/* The maximum number of words of an image's bits: those of 2^28 pixels. */
-enum { EDGES_WORDS_MAX = 1 << 22 };
-
 /* Two planes of bits, row after row, each row in words of its own; pixel x is bit x % 64 of word
  * x / 64. Bits after the last pixel are 0. */
 struct edges {

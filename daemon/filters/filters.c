@@ -5,7 +5,6 @@
 #include <sys/param.h>
 
 #include "base/text.h"
-#include "filters/edges.h"
 
 const struct known_filter known_filters[FILTERS] = {
 #define FILTER(symbol, name, operation, text)                                                      \
@@ -61,6 +60,7 @@ static const char *const elsewhere[][2] = {
     {"denoise", "median"},
     {"despeckle", "median"},
     {"normalize", "equalize"},
+    {"clahe", "equalize"},
     {"binarize", "threshold"},
     {"mosaic", "pixelate"},
 };
@@ -170,13 +170,29 @@ enum gather filter_gathers(const struct filter_call *call)
 {
 	const struct filter_row *row = known_filters[call->filter].row;
 
-	return row->must_gather && !row->must_gather(call) ? GATHER_NONE : row->gathers;
+	return row->gathers ? row->gathers(call) : GATHER_NONE;
 }
 
-uint64_t filter_gathered_numbers(const struct filter_call *call, uint32_t width, uint32_t height)
+struct gathering filter_gathering(const struct filter_call *call)
 {
-	return filter_gathers(call) == GATHER_EDGES ? edges_words(width, height)
-	                                            : (uint64_t)width * height;
+	struct gathering gathering = {.kind = filter_gathers(call),
+	                              .luma = call->channels == CHANNELS_LUMA};
+	const double tiles = call->value[EQUALIZE_TILES], clip = call->value[EQUALIZE_CLIP];
+
+	if (gathering.kind == GATHER_TILES) {
+		gathering.tiles = isnan(tiles) ? 8 : (uint32_t)tiles;
+		gathering.clip = isnan(clip) ? 2 : clip;
+	}
+	return gathering;
+}
+
+void filter_set_plane(const struct filter_call *call, const double *coefficients,
+                      struct operation *op)
+{
+	op->plane = coefficients + call->gathered.first;
+	op->plane_words = (size_t)call->gathered.width * call->gathered.height;
+	op->plane_width = call->gathered_from[0];
+	op->plane_height = call->gathered_from[1];
 }
 
 enum operation_kind filter_call_operation(const struct filter_call *call)

@@ -57,6 +57,8 @@ enum {
 
 /* threshold's method, in the order of its choices. */
 enum { THRESHOLD_BY_VALUE, THRESHOLD_BY_MEAN, THRESHOLD_BY_GAUSSIAN, THRESHOLD_BY_OTSU };
+/* equalize's. */
+enum { EQUALIZE_BY_ALL, EQUALIZE_BY_CLAHE };
 
 /* The samples of a pixel that a filter changes; all others are kept. LUMA and CHROMA are those of
  * the YCbCr of BT.601, full range. Chains for different channels are one list, although parallel
@@ -86,11 +88,11 @@ struct filter_call {
 	uint32_t filter;   /* enum filter */
 	uint32_t channels; /* enum channels */
 	struct numbers numbers[FILTER_PARAMETERS_MAX];
-	/* The whole image's data, if the filter must know them; for GATHER_EDGES: the image's
-	 * size. */
+	/* The whole image's data, if the filter must know them: rows of words. */
 	struct numbers gathered;
 	uint32_t more_pages; /* further pages, whose gathered numbers follow, page after page */
 	uint32_t shares;     /* bit i: value[i] is a percentage of the image's shorter side */
+	uint32_t gathered_from[2]; /* the width and the height of the image that they are of */
 	uint32_t unused;
 	double value[FILTER_PARAMETERS_MAX];
 };
@@ -114,10 +116,8 @@ struct filter_row {
 	enum error (*check)(const struct filter_call *call, const double *coefficients,
 	                    struct problem *problem);
 
-	/* The data of the whole image that calls need; or only the calls for which must_gather() is
-	 * true. */
-	enum gather gathers;
-	bool (*must_gather)(const struct filter_call *call);
+	/* Returns the data of the whole image that a call needs. */
+	enum gather (*gathers)(const struct filter_call *call);
 
 	/* The parameters, as bits, with a number for each colour; in_rows: with a row for each. */
 	uint32_t by_colour;
@@ -190,8 +190,12 @@ enum operation_kind filter_call_operation(const struct filter_call *call);
 /* Returns the operations whose kernels may support a filter, as bits. */
 uint32_t filter_kernels(enum filter filter);
 
-/* Returns the count of numbers in `gathered` of this size, for a call that gathers. */
-uint64_t filter_gathered_numbers(const struct filter_call *call, uint32_t width, uint32_t height);
+/* Returns the same with all that is to be known to gather them. */
+struct gathering filter_gathering(const struct filter_call *call);
+
+/* Sets the plane of an operation to the data that a call has. */
+void filter_set_plane(const struct filter_call *call, const double *coefficients,
+                      struct operation *op);
 
 /* Returns the number of colours for which a call has numbers; 0 or 1 if it treats them alike. */
 uint32_t filter_by_colour(const struct filter_call *call);

@@ -1,22 +1,42 @@
 #include "filters/gather.h"
 
 #include <math.h>
+#include <string.h>
+#include <sys/param.h>
 
-uint32_t gather_entries(enum gather gather, enum pixel_type type)
-{
-	if (gather == GATHER_TABLE)
-		return type == PIXEL_U8 ? 256 : GATHER_ENTRIES_MAX;
-	return gather == GATHER_THRESHOLD;
-}
-
-uint32_t gather_rows(const struct image *image, bool luma)
-{
-	return luma ? 1 : image->bands - image->alpha;
-}
+#include "filters/edges.h"
 
 uint32_t counts_of(enum pixel_type type)
 {
 	return type == PIXEL_U8 ? 256 : COUNTS_MAX;
+}
+
+/* Counts the colours, each of which has a row of numbers. */
+static uint32_t colours_of(const struct image *image, bool luma)
+{
+	return luma ? 1 : image->bands - image->alpha;
+}
+
+bool gathering_valid(const struct gathering *g)
+{
+	return g->kind < GATHERS && g->tiles <= GATHER_TILES_MAX && g->clip >= 0 &&
+	       g->clip <= COUNTS_MAX && (g->tiles || g->kind != GATHER_TILES);
+}
+
+void gather_size(const struct gathering *gathering, const struct image *image, uint32_t *width,
+                 uint32_t *height)
+{
+	const uint32_t counts = counts_of(image->type), tiles = gathering->tiles;
+	const uint32_t widths[GATHERS] = {
+	    [GATHER_THRESHOLD] = 1,
+	    [GATHER_TABLE] = MIN(counts, GATHER_ENTRIES_MAX),
+	    [GATHER_TILES] = tiles * tiles * clahe_words(counts),
+	    [GATHER_EDGES] = (uint32_t)edges_words(image->width, 1),
+	};
+
+	*width = widths[gathering->kind];
+	*height =
+	    gathering->kind == GATHER_EDGES ? image->height : colours_of(image, gathering->luma);
 }
 
 static void count(uint64_t *counts, double share, uint32_t n)
@@ -58,7 +78,7 @@ void counts_add(uint64_t *counts, const struct image *image, bool luma, const vo
 	const double full = pixel_type_rows[image->type].full_scale;
 	const uint32_t n = counts_of(image->type);
 
-	for (uint32_t b = 0; !luma && b < gather_rows(image, false); b++)
+	for (uint32_t b = 0; !luma && b < colours_of(image, false); b++)
 		add_colour(counts + (size_t)b * n, image, b, pixels, number);
 	for (size_t i = 0; luma && i < number; i++) {
 		const size_t at = i * image->bands;
@@ -121,9 +141,53 @@ void counts_table(const uint64_t *counts, uint32_t n, double *table, uint32_t en
 		                          : (double)i / (entries - 1);
 }
 
-bool gather_valid(const double *numbers, size_t count)
+void counts_clahe(uint64_t *counts, uint32_t n, double clip, uint64_t *bits)
 {
-	for (size_t i = 0; i < count; i++)
+	uint64_t total = 0, excess = 0, rest, limit, sum = 0;
+	float scale;
+
+	for (uint32_t i = 0; i < n; i++)
+		total += counts[i];
+	scale = (float)(n - 1) / (float)MAX(total, 1);
+	limit = clip > 0 ? MAX((uint64_t)(clip * (double)total / n), 1) : total;
+	for (uint32_t i = 0; i < n; i++) {
+		excess += counts[i] - MIN(counts[i], limit);
+		counts[i] = MIN(counts[i], limit);
+	}
+	rest = excess % n;
+	for (uint64_t i = 0, step = n / MAX(rest, 1); rest; i += step, rest--)
+		counts[i]++;
+	for (uint32_t i = 0, at; i < n; i++) {
+		sum += counts[i] + excess / n;
+		at = i + (uint32_t)fminf(rintf((float)sum * scale), (float)(n - 1));
+		bits[at / 64] |= UINT64_C(1) << at % 64;
+	}
+}
+
+uint32_t clahe_words(uint32_t n)
+{
+	return 2 * n / 64;
+}
+
+void clahe_table(const double *words, uint32_t n, uint16_t *table)
+{
+	uint32_t i = 0;
+
+	for (uint32_t k = 0; k < clahe_words(n); k++) {
+		uint64_t word;
+
+		memcpy(&word, words + k, sizeof word);
+		for (; word && i < n; word &= word - 1, i++)
+			table[i] =
+			    (uint16_t)MIN(64 * k + (uint32_t)__builtin_ctzll(word) - i, n - 1);
+	}
+	while (i < n)
+		table[i++] = (uint16_t)(n - 1);
+}
+
+bool gather_valid(enum gather gather, const double *numbers, size_t count)
+{
+	for (size_t i = 0; i < count && gather != GATHER_EDGES && gather != GATHER_TILES; i++)
 		if (!(numbers[i] >= 0 && numbers[i] <= 1))
 			return false;
 	return true;

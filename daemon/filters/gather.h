@@ -1,6 +1,6 @@
 /* Filters that must know the whole image first. A run of the job gathers counts of the samples'
- * values, or edges, and the numbers made from them become part of the filter's call. Numbers made
- * from counts are shares of full scale. Counts are of results as stored: between filters on luma,
+ * values, or edges, and the numbers made from them become part of the filter's call: shares of full
+ * scale, or bits in their place. Counts are of results as stored: between filters on luma,
  * which the last run does not round, a luma may be half a count off. */
 #pragma once
 
@@ -14,6 +14,7 @@ enum gather {
 	GATHER_NONE,
 	GATHER_THRESHOLD, /* a threshold that separates two classes */
 	GATHER_TABLE,     /* a table that equalizes */
+	GATHER_TILES,     /* tables of the tiles of a grid, as bits: CLAHE */
 	GATHER_EDGES,     /* the pixels that are edges: a plane of bits (edges.h), not numbers */
 	GATHERS
 };
@@ -21,14 +22,30 @@ enum gather {
 enum {
 	COUNTS_MAX = 65536,
 	GATHER_ENTRIES_MAX = 1024,
-	GATHER_NUMBERS_MAX = BANDS_MAX * GATHER_ENTRIES_MAX
+	GATHER_TILES_MAX = 32, /* across and down */
+	GATHER_NUMBERS_MAX = BANDS_MAX * GATHER_ENTRIES_MAX,
+	/* The most numbers that a call may know, of all pages: edges of 2^28 pixels. */
+	GATHERED_MAX = 1 << 22
 };
 
-/* Numbers for each band: those of a table are 256 for bytes, else GATHER_ENTRIES_MAX. */
-uint32_t gather_entries(enum gather gather, enum pixel_type type);
+/* The data that a call needs. */
+struct gathering {
+	uint32_t kind;  /* enum gather */
+	uint32_t luma;  /* 1: of the luma of BT.601, not of each colour */
+	uint32_t tiles; /* GATHER_TILES: across and down, from 1 on */
+	uint32_t unused;
+	double clip; /* GATHER_TILES: the limit of a count, in mean counts; 0: none */
+};
 
-/* Rows of numbers: one for each colour, or (luma) one. Alpha has none. */
-uint32_t gather_rows(const struct image *image, bool luma);
+/* True if what another process wants gathered can be. */
+bool gathering_valid(const struct gathering *gathering);
+
+/* Finds how many numbers, in rows of how many, are gathered from an image. Counts make a row for
+ * each colour but alpha, or one (luma): a number, or tables. A table has 256 numbers for bytes,
+ * else GATHER_ENTRIES_MAX; that of a tile has two bits for each count. Edges make a row of words
+ * for each row of the image. */
+void gather_size(const struct gathering *gathering, const struct image *image, uint32_t *width,
+                 uint32_t *height);
 
 /* The number of counts of a colour. The i-th of n counts values nearest to i / (n - 1) of full
  * scale. Values beyond either end count as the end, NaN does not count. */
@@ -48,5 +65,18 @@ double counts_threshold(const uint64_t *counts, uint32_t n);
  * most n. */
 void counts_table(const uint64_t *counts, uint32_t n, double *table, uint32_t entries);
 
-/* Returns true if numbers from another process are valid. */
-bool gather_valid(const double *numbers, size_t count);
+/* Makes a tile's table, an entry for each of n counts: the share of values up to there, from 0 to
+ * n - 1. Limits the counts first: what exceeds a limit is spread evenly over all (Zuiderveld,
+ * "Contrast Limited Adaptive Histogram Equalization", 1994). The limit, the rest of the division
+ * and the rounding are as in OpenCV. Entries never fall, so the table is 2 n bits: for entry i, bit
+ * i + entry is 1. bits: all 0 before. */
+void counts_clahe(uint64_t *counts, uint32_t n, double clip, uint64_t *bits);
+
+/* Words of a table's bits. */
+uint32_t clahe_words(uint32_t n);
+
+/* Reads the table in these words, which may have any bits. */
+void clahe_table(const double *words, uint32_t n, uint16_t *table);
+
+/* Returns true if numbers from another process are valid. Any bits can be edges or tables. */
+bool gather_valid(enum gather gather, const double *numbers, size_t count);

@@ -287,12 +287,16 @@ static void lower_canny(const struct filter_call *call, const double *coefficien
 	if (!call->gathered.width)
 		return;
 	op->kind = OPERATION_EDGES;
-	op->plane = coefficients + call->gathered.first;
-	op->plane_width = call->gathered.width;
-	op->plane_height = call->gathered.height;
+	filter_set_plane(call, coefficients, op);
+}
+
+static enum gather canny_gathers(const struct filter_call *call)
+{
+	(void)call;
+	return GATHER_EDGES;
 }
 
 const struct filter_row filter_of_CANNY = {.radius = canny_radius,
                                            .check = check_canny,
-                                           .gathers = GATHER_EDGES,
+                                           .gathers = canny_gathers,
                                            .lower_numbers = lower_canny};

@@ -52,7 +52,8 @@ struct operation {
 	uint32_t rank; /* OPERATION_RANK: from 0 for the smallest */
 	/* Colours are treated differently, or mixed; alpha is kept unless makes_alpha. */
 	bool by_band, makes_alpha;
-	uint32_t tables, entries; /* OPERATION_LUT: of how many entries each */
+	uint32_t tables, entries; /* LUT, CLAHE: of how many entries each */
+	uint32_t tiles;           /* CLAHE: across and down, each with as many tables */
 	/* Added to the result, in pixel values; with signed_output also the type's midpoint. */
 	double offset;
 	bool signed_output;
@@ -71,9 +72,11 @@ struct operation {
 	double low, high;        /* CANNY: likewise */
 	/* RESIZE: set by those who know the image. */
 	struct resizing across, down;
-	/* EDGES: bits of an image of this size (see edges.h), in the middle of the image to filter.
-	 * They belong to the chain, which must outlive the operation. */
+	/* Words that describe an image of this size, in the middle of the image to filter. EDGES:
+	 * its bits (see edges.h); CLAHE: its tables (see counts_clahe()), tile after tile for each
+	 * colour. They belong to the chain, which must outlive the operation. */
 	const double *plane;
+	size_t plane_words;
 	uint32_t plane_width, plane_height;
 	struct curve curve;
 	/* Sum of the absolute coefficients: the largest factor by which the operation can enlarge a

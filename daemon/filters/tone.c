@@ -189,26 +189,63 @@ const struct filter_row filter_of_LUT = {.check = check_lut,
                                          .size = size_lut,
                                          .lower_numbers = lower_lut};
 
-/* Until data are gathered, a table that changes nothing. */
+static enum gather equalize_gathers(const struct filter_call *call)
+{
+	return call->value[EQUALIZE_METHOD] == EQUALIZE_BY_CLAHE ? GATHER_TILES : GATHER_TABLE;
+}
+
+static enum operation_kind equalize_kind(const struct filter_call *call)
+{
+	return equalize_gathers(call) == GATHER_TILES ? OPERATION_CLAHE : OPERATION_LUT;
+}
+
+static enum error check_equalize(const struct filter_call *call, const double *coefficients,
+                                 struct problem *problem)
+{
+	const char *excess = !isnan(call->value[EQUALIZE_TILES])  ? "tiles"
+	                     : !isnan(call->value[EQUALIZE_CLIP]) ? "clip"
+	                                                          : NULL;
+
+	(void)coefficients;
+	if (!excess || call->value[EQUALIZE_METHOD] == EQUALIZE_BY_CLAHE)
+		return ERR_OK;
+	return filter_refuse(problem, excess, "",
+	                     "equalize takes tiles and clip with method=clahe only");
+}
+
+/* Until data are gathered, a table that changes nothing, or none. */
 static void size_equalize(const struct filter_call *call, struct operation *op)
 {
-	op->tables = call->gathered.width ? call->gathered.height : 1;
-	op->entries = call->gathered.width ? call->gathered.width : 2;
+	const struct numbers *n = &call->gathered;
+
+	op->tables = n->width ? n->height : 1;
+	op->entries = n->width ? n->width : 2;
+	if (op->kind != OPERATION_CLAHE)
+		return;
+	op->tiles = filter_gathering(call).tiles;
+	op->entries = n->width / (op->tiles * op->tiles) == clahe_words(256) ? 256 : COUNTS_MAX;
 }
 
 static void lower_equalize(const struct filter_call *call, const double *coefficients,
                            struct operation *op)
 {
-	op->coefficients[op->entries - 1] = 1;
-	if (call->gathered.width)
+	op->by_band = op->tables > 1;
+	op->gain = op->entries - 1.0;
+	if (op->kind == OPERATION_LUT)
+		op->coefficients[op->entries - 1] = 1;
+	if (op->kind == OPERATION_LUT && call->gathered.width)
 		memcpy(op->coefficients, coefficients + call->gathered.first,
 		       (size_t)op->entries * op->tables * sizeof *coefficients);
-	op->by_band = op->tables > 1;
-	op->gain = op->entries - 1;
+	if (op->kind == OPERATION_CLAHE && call->gathered.width)
+		filter_set_plane(call, coefficients, op);
 }
 
-const struct filter_row filter_of_EQUALIZE = {
-    .gathers = GATHER_TABLE, .size = size_equalize, .lower_numbers = lower_equalize};
+const struct filter_row filter_of_EQUALIZE = {.kind = equalize_kind,
+                                              .also = 1u << OPERATION_CLAHE,
+                                              .check = check_equalize,
+                                              .gathers = equalize_gathers,
+                                              .size = size_equalize,
+                                              .lower_numbers = lower_equalize};
 
 static bool is_local(const struct filter_call *call)
 {
@@ -216,9 +253,9 @@ static bool is_local(const struct filter_call *call)
 	       call->value[THRESHOLD_METHOD] == THRESHOLD_BY_GAUSSIAN;
 }
 
-static bool is_by_otsu(const struct filter_call *call)
+static enum gather threshold_gathers(const struct filter_call *call)
 {
-	return call->value[THRESHOLD_METHOD] == THRESHOLD_BY_OTSU;
+	return call->value[THRESHOLD_METHOD] == THRESHOLD_BY_OTSU ? GATHER_THRESHOLD : GATHER_NONE;
 }
 
 static void threshold_radius(const struct filter_call *call, uint32_t *x, uint32_t *y)
@@ -263,8 +300,9 @@ static void lower_threshold(const struct filter_call *call, const double *coeffi
 	double sigma;
 
 	/* Not gathered yet: the default. */
-	op->by_band = spread(is_by_otsu(call) ? &call->gathered : &call->numbers[THRESHOLD_VALUE],
-	                     coefficients, call->value[THRESHOLD_VALUE], op->limit);
+	op->by_band =
+	    spread(threshold_gathers(call) ? &call->gathered : &call->numbers[THRESHOLD_VALUE],
+	           coefficients, call->value[THRESHOLD_VALUE], op->limit);
 	if (!is_local(call))
 		return;
 	op->threshold = isnan(offset) ? 0 : -offset;
@@ -279,8 +317,7 @@ const struct filter_row filter_of_THRESHOLD = {.radius = threshold_radius,
                                                .also = 1u << OPERATION_LOCAL_THRESHOLD |
                                                        1u << OPERATION_SEPARABLE,
                                                .check = check_threshold,
-                                               .gathers = GATHER_THRESHOLD,
-                                               .must_gather = is_by_otsu,
+                                               .gathers = threshold_gathers,
                                                .by_colour = 1u << THRESHOLD_VALUE,
                                                .lower_numbers = lower_threshold};
 

@@ -530,7 +530,8 @@ static double call_cost(const struct filter_call *call, const struct image *imag
 	    [OPERATION_UNSHARP] = {35, 0.3},    [OPERATION_DOG] = {30, 0.3},
 	    [OPERATION_CURVE] = {200, 0},       [OPERATION_LUT] = {170, 0},
 	    [OPERATION_MIX] = {45, 0},          [OPERATION_CANNY] = {430, 0},
-	    [OPERATION_EDGES] = {20, 0},        [OPERATION_PIXELATE] = {30, 0},
+	    [OPERATION_EDGES] = {20, 0},        [OPERATION_CLAHE] = {350, 0},
+	    [OPERATION_PIXELATE] = {30, 0},
 	};
 	const enum operation_kind kind = filter_call_operation(call);
 	const bool bytes = image->type == PIXEL_U8;

@@ -92,9 +92,10 @@ struct message_job {
 	/* 1: the result is placed on the image, its first pixel at (target_x, target_y). */
 	uint32_t has_target;
 	uint32_t target_x, target_y;
-	/* enum gather: if not NONE, the answer is these numbers of the result, as doubles, instead
-	 * of an image. gather_channels: enum channels of the filter that needs them. */
-	uint32_t gather, gather_channels;
+	/* If not GATHER_NONE, the answer is these numbers of the result, as doubles, instead of an
+	 * image. gather_channels: enum channels of the filter that needs them. */
+	struct gathering gathering;
+	uint32_t gather_channels, unused;
 	/* an earlier run of the same job that gathered, whose rows are kept; else 0 */
 	uint64_t follows;
 	uint32_t verify;      /* 1: every tile is compared with the reference completely */

@@ -206,7 +206,7 @@ static void make_job(const struct request *request, const struct file *body,
 		message->job.target_x = request->target[0];
 		message->job.target_y = request->target[1];
 	}
-	message->job.gather = request->gather;
+	message->job.gathering.kind = request->gather;
 	message->job.follows = request->follows;
 	if (request->raw) {
 		message->job.raw = 1;

@@ -113,7 +113,7 @@ static void say_done(uint64_t size)
 	m->image = job.raw_image;
 	m->answer_size = size;
 	if (job.raw && is("kept")) {
-		m->kept = job.gather ? 1 : 2;
+		m->kept = job.gathering.kind ? 1 : 2;
 		fprintf(stderr, "<4>hostile: run %llu follows %llu\n", (unsigned long long)job.job,
 		        (unsigned long long)job.follows);
 	}
@@ -188,7 +188,7 @@ static void filter_honestly(void)
 	hear_until(MSG_ANSWER);
 	if (is("flood"))
 		flood();
-	if (is("numbers") || (is("kept") && job.gather)) {
+	if (is("numbers") || (is("kept") && job.gathering.kind)) {
 		answer_numbers();
 		return;
 	}

@@ -14,26 +14,29 @@ static void take(const uint8_t **data, size_t *size, void *to, size_t bytes)
 	*size -= some;
 }
 
-static void try_chain(const struct image *image, uint8_t luma, const double *numbers)
+/* text: a chain of calls whose numbers are so many at most. */
+static void try_chain(const char *text, const struct image *image, uint8_t luma,
+                      const double *numbers)
 {
 	static struct chain chain;
 	struct problem problem;
 
 	chain_init(&chain);
-	must(!chain_parse(&chain, "equalize,box,threshold=method=otsu", &problem));
+	must(!chain_parse(&chain, text, &problem));
 	chain_set_channels(&chain, luma ? CHANNELS_LUMA : CHANNELS_ALL);
 	for (uint32_t i; (i = chain_gathering(&chain)) < chain.count;) {
-		const uint32_t width =
-		    gather_entries(filter_gathers(&chain.call[i]), (enum pixel_type)image->type);
-		const uint32_t height = gather_rows(image, luma);
+		const struct gathering gathering = filter_gathering(&chain.call[i]);
 		struct chain *before = chain_before(&chain, i), *next;
 		struct operation op;
+		uint32_t width, height;
 
 		must(before && chain_valid(before) && chain_gathering(before) == before->count);
 		free(before);
-		if (!gather_valid(numbers, (size_t)width * height))
+		gather_size(&gathering, image, &width, &height);
+		must((size_t)width * height <= GATHER_NUMBERS_MAX);
+		if (!gather_valid((enum gather)gathering.kind, numbers, (size_t)width * height))
 			return;
-		next = chain_gathered(&chain, i, numbers, width, height, 1);
+		next = chain_gathered(&chain, i, numbers, image, 1);
 		must(next && chain_valid(next) && chain_gathering(next) > i);
 		memcpy(&chain, next, chain_size(next));
 		free(next);
@@ -44,14 +47,26 @@ static void try_chain(const struct image *image, uint8_t luma, const double *num
 
 static void try_counts(const uint64_t counts[256])
 {
+	uint64_t clipped[256], bits[8] = {0};
+	uint16_t table[256];
 	double numbers[256];
 
 	*numbers = counts_threshold(counts, 256);
-	must(gather_valid(numbers, 1));
+	must(gather_valid(GATHER_THRESHOLD, numbers, 1));
 	counts_table(counts, 256, numbers, 256);
-	must(gather_valid(numbers, 256));
+	must(gather_valid(GATHER_TABLE, numbers, 256));
 	counts_table(counts, 256, numbers, 16);
-	must(gather_valid(numbers, 16));
+	must(gather_valid(GATHER_TABLE, numbers, 16));
+	for (int i = 0; i < 256; i++)
+		clipped[i] = counts[i] >> 9; /* a sum is a number of pixels */
+	counts_clahe(clipped, 256, (double)(counts[0] % 512) / 16, bits);
+	memcpy(numbers, bits, sizeof bits);
+	clahe_table(numbers, 256, table);
+	for (int i = 1; i < 256; i++)
+		must(table[i] >= table[i - 1] && table[i] <= 255);
+	memcpy(numbers, counts, sizeof bits);
+	clahe_table(numbers, 256, table);
+	must(table[0] <= 255 && table[255] <= 255);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -68,7 +83,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	image.alpha = image.bands % 2 == 0 && kind[1] % 2;
 	image.type = kind[2] % PIXEL_TYPES;
 	take(&at, &left, numbers, sizeof numbers);
-	try_chain(&image, kind[3] % 2, numbers);
+	try_chain("equalize,box,threshold=method=otsu", &image, kind[3] % 2, numbers);
+	image.type = PIXEL_U8; /* others have longer tables */
+	try_chain("equalize=method=clahe:tiles=4,box", &image, kind[3] % 2, numbers);
 	at = data;
 	left = size;
 	take(&at, &left, counts, sizeof counts);

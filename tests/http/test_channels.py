@@ -126,7 +126,7 @@ WEIGHS = [("gaussian", {"sigma": 2}), ("box", {"size": 5}), ("sharpen", {}), ("b
 COMPARES = [("unsharp", {"sigma": 2}), ("threshold", {"method": "mean"})]
 IGNORES = [("highpass", {"sigma": 3}), ("sobel", {}), ("laplacian", {}), ("dog", {}), ("log", {}),
            ("emboss", {}), ("median", {}), ("erode", {}), ("gamma", {}), ("invert", {}),
-           ("equalize", {}), ("canny", {"sigma": 0}), ("convolve", {"kernel": "1,0,-1"}),
+           ("equalize", {}), ("equalize", {"method": "clahe"}), ("canny", {"sigma": 0}), ("convolve", {"kernel": "1,0,-1"}),
            ("threshold", {})]
 
 

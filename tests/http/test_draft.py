@@ -89,7 +89,7 @@ def test_sizes(service, given, border):
 
 @pytest.mark.parametrize("chain", [
     resize(width=90) + [BOX, ("equalize", {})], resize(height=70) + [("canny", {"low": 0.1, "high": 0.3})],
-    resize(width="7%") + [("gaussian", {"sigma": 12.0})]], ids=lambda chain: chain[-1][0])
+    resize(width=80) + [("equalize", {"method": "clahe"})], resize(width="7%") + [("gaussian", {"sigma": 12.0})]], ids=lambda chain: chain[-1][0])
 def test_chains(service, chain):
     """Filters after the resize, also those that read the whole image first."""
     answer = service.post(target_of(chain, draft=1, format="raw", verify=1), JPEG)

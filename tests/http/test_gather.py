@@ -90,14 +90,48 @@ def test_equalize(service, kind, bands, alpha, height, width):
     assert np.abs(quarters / quarters.sum() - 0.25).max() < 0.05
 
 
+# With sizes; the tables of fewer tiles are made in less time.
+CLAHE = {"u8": [({}, (83, 61)), ({"tiles": 3, "clip": 0}, (90, 60)), ({"tiles": 4, "clip": 40}, (96, 61)),
+                ({"tiles": 1, "clip": 0.01}, (83, 61)), ({"tiles": 32, "clip": 5}, (40, 7)), ({}, (1, 70)), ({}, (70, 1)),
+                ({"tiles": 7}, (1, 1))]}
+CLAHE["u16"] = CLAHE["f32"] = [({"tiles": 2}, (90, 61)), ({"tiles": 3, "clip": 9}, (2, 5))]
+
+
+@pytest.mark.parametrize("kind, bands, alpha", [image[:3] for image in IMAGES[:-1]])
+def test_clahe(service, kind, bands, alpha):
+    """Tiles of any size, those of an image that has fewer pixels too."""
+    for options, size in CLAHE[kind]:
+        pixels = uneven(kind, bands, *size)
+        answer = service.filter(pixels, [("equalize", {"method": "clahe", **options})], alpha=alpha, verify=1)
+        wanted = bandwise(pixels, alpha, lambda b: oracle.clahe(b, kind, **options))
+        assert answer.status == 200 and np.abs(answer.pixels - wanted).max() <= {"f32": 1e-4}.get(kind, 1)
+
+
+def test_clahe_of_many_tiles(service):
+    """Strips end anywhere in the grid."""
+    pixels = uneven("u8", 3, 1301, 200)
+    pixels[300:900] //= 3
+    wanted = bandwise(pixels, 0, lambda b: oracle.clahe(b, "u8", tiles=5))
+    filters = [("equalize", {"method": "clahe", "tiles": 5})]
+    for options in ({}, {"variant": "general"}):
+        answer = service.filter(pixels, filters, **options)
+        off = np.abs(answer.pixels - wanted)
+        assert off.max() <= 1 and (off > 0).mean() < 1e-3
+    assert np.abs(answer.pixels - equalized(pixels, "u8")).mean() > 9  # it is not the same
+
+
 @pytest.mark.parametrize("value", [0, 90, 255])
 def test_one_value(service, value):
     """As OpenCV: an image of one value is equal already; all above 0 is above its threshold."""
     flat = np.full((9, 70, 1), value, np.uint8)
     assert np.array_equal(service.filter(flat, [("equalize", {})]).pixels, flat)
     assert (service.filter(flat, [OTSU]).pixels == 255 * (value > 0)).all()
+    for clip in (0, 2):  # without a limit it is the largest of all
+        made = service.filter(flat, [("equalize", {"method": "clahe", "clip": clip})]).pixels
+        assert np.array_equal(made[:, :, 0], oracle.clahe(flat[:, :, 0], "u8", clip=clip)) and (clip or (made == 255).all())
 
 
+TILES = ("equalize", {"method": "clahe", "tiles": 5})
 TURNS = [("linear", {"gain": "0.5"}), ("equalize", {}), ("laplacian", {}), ("gamma", {}),
          ("linear", {"gain": "9"})]
 
@@ -108,7 +142,9 @@ TURNS = [("linear", {"gain": "0.5"}), ("equalize", {}), ("laplacian", {}), ("gam
     ("u8", [("gaussian", {"sigma": 2}), OTSU, ("median", {})], 1, {"variant": "general"}),
     ("u8", [("box", {"size": 5}), ("equalize", {}), ("sobel", {})], 3,
      {"variant": "general", "border": "crop"}),
-    ("u8", [("equalize", {}), ("box", {}), OTSU], 1, {"variant": "general", "border": "wrap"})],
+    ("u8", [("equalize", {}), ("box", {}), OTSU], 1, {"variant": "general", "border": "wrap"}),
+    ("u8", [("box", {"size": 5}), TILES, ("median", {})], 3, {"variant": "general", "border": "crop"}),
+    ("u8", [("box", {}), TILES, ("box", {"size": 9}), TILES], 1, {"variant": "general", "border": "wrap"})],
     ids=str)
 def test_one_by_one(service, kind, filters, bands, options):
     """A filter counts its own run's result of the filter before it: halves are rounded alike."""
@@ -119,7 +155,7 @@ def test_one_by_one(service, kind, filters, bands, options):
     assert np.array_equal(service.filter(pixels, filters, **options).pixels, one_by_one)
 
 
-@pytest.mark.parametrize("one", [("equalize", {}), ("canny", {"sigma": 0})])
+@pytest.mark.parametrize("one", [("equalize", {}), TILES, ("canny", {"sigma": 0})])
 def test_of_a_part(service, one):
     """The region of interest is counted as if it were the image."""
     pixels = uneven("u8", 3)
@@ -135,6 +171,10 @@ def test_of_a_part(service, one):
 def test_some_samples(service):
     """The counts are those of the whole channel."""
     pixels = uneven("u8", 3)
+    luma = service.filter(pixels, [TILES], channels="luma")
+    wanted = oracle.clahe(np.rint(pixels @ oracle.TO_YCBCR[0]), "u8", tiles=5)
+    inside = ((luma.pixels > 0) & (luma.pixels < 255)).all(axis=2)  # elsewhere a colour is cut off
+    assert np.abs(luma.pixels @ oracle.TO_YCBCR[0] - wanted)[inside].max() < 3 and inside.mean() > 0.2
     for channel, options in ((pixels @ oracle.TO_YCBCR[0], {"channels": "luma"}),
                              (pixels[:, :, 1], {"channels": "green", "regions": "3,4,30,40"})):
         table = np.round(255 * equalizing(np.rint(channel), "u8")[None], 4)
@@ -152,6 +192,9 @@ def test_refuses(service):
             (colours, [("equalize", {})], {"channels": "chroma"}, "channels"),
             (grey, [("equalize", {})], {"channels": "luma"}, "channels"),
             (grey, [("equalize", {})], {"channels": "blue"}, "channels"),
+            (grey, [("equalize", {"tiles": 8})], {}, "tiles"),
+            (grey, [("equalize", {"method": "clahe"})], {"variant": "lut"}, "variant"),
+            (uneven("u16", 3), [("equalize", {"method": "clahe", "tiles": 10})], {}, "tiles"),
             (grey, three, {}, "filters")]:
         answer = service.filter(pixels, filters, **options)
         answer.refused(400, "bad-parameter", parameter=parameter)

@@ -67,6 +67,7 @@ ALL_PAGES = [
     (large("u16"), f"{MANY_TILES}&variant=reference"), (large("f32"), f"{MANY_TILES}&verify=1"),
     # Each page has what is gathered first of its own.
     (CONTRASTS, "/v1/filters/equalize?channels=luma&verify=1&variant=general"),
+    (CONTRASTS, "/v1/filters/equalize?method=clahe&tiles=5&verify=1&variant=general"),
     (CONTRASTS, "/v1/filters/threshold?method=otsu&variant=reference"),
     (CONTRASTS, "/v1/filters/canny?sigma=0&low=0.1&high=1.4&roi=3,2,50,40&variant=general"),
     (CONTRASTS, "/v1/chain?filters=equalize,median,canny=low=0.2:high=2&border=reflect&variant=general"),

@@ -77,7 +77,7 @@ def launch_small(launch):
 
 @pytest.mark.parametrize("filters", [
     [("gaussian", {"sigma": 12.0}), HALF, ("unsharp", {})], [("pixelate", {"size": 7}), HALF, ("pixelate", {"size": 5})],
-    [("equalize", {}), HALF, ("equalize", {})], [HALF, ("canny", {"low": 0.1, "high": 0.3})],
+    [("equalize", {}), HALF, ("equalize", {})], [HALF, ("equalize", {"method": "clahe"}), ("box", {})], [HALF, ("canny", {"low": 0.1, "high": 0.3})],
     [("canny", {"low": 0.1, "high": 0.3}), HALF], [("threshold", {"method": "otsu"}), HALF, ("median", {"radius": 3})],
     [("resize", {"width": 100, "height": 30, "fit": "cover"}), ("gaussian", {"sigma": 9.0})],
     [("grayscale", {}), ("resize", {"height": "190%", "enlarge": 1}), ("sobel", {"output": "direction"})]],

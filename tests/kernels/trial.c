@@ -21,6 +21,12 @@ static const double REFERENCE_COST_MOST = 8e6;
 /* Drivers may round what each array takes. */
 enum { LOCAL_SLACK = 64 };
 
+/* The chain of a trial. With the tables of tiles it is longer than its struct. */
+static union {
+	struct chain chain;
+	double room[1 << 20];
+} trial_chain;
+
 bool group_alpha_is_stable(const struct group *group)
 {
 	return !strstr(group->name, "gain") && !strstr(group->name, "sharpen") &&
@@ -158,46 +164,53 @@ static void try_plan(struct harness *h, const struct trial *t, const struct plan
 	reference_fini(&wanted);
 }
 
-/* Gives a canny the edges of an image of random bits: of its result and the filters before it. */
-static void gather_edges(const struct trial *t, struct chain *chain, uint32_t call)
+/* Returns the size of the image that a call would get of the whole image. */
+static struct image image_before(const struct trial *t, const struct chain *chain, uint32_t call)
 {
 	struct chain before = {.count = call + 1, .border = t->border};
-	uint32_t width = 1, height = 1;
+	struct image image = t->image;
 	struct problem problem;
 
 	memcpy(before.call, chain->call, sizeof before.call);
-	if (chain_output_size(&before, &t->image, &width, &height, &problem))
-		width = height = 1;
-	chain->call[call].gathered = (struct numbers){chain->coefficients_used, width, height};
-	for (uint64_t k = 0; k < edges_words(width, height); k++) {
-		const uint64_t word = (uint64_t)random_below(1u << 31) << 33 |
-		                      (uint64_t)random_below(1u << 31) << 11 |
-		                      random_below(1u << 11);
-
-		memcpy(&chain->coefficient[chain->coefficients_used++], &word, sizeof word);
-	}
+	if (chain_output_size(&before, &t->image, &image.width, &image.height, &problem))
+		image.width = image.height = 1;
+	return image;
 }
 
-/* Gives calls that must know the whole image some numbers, which for the two colours of a kind
- * without alpha are two. Trials of a canny that is to look for edges have another name. */
+static void fill_word(double *number)
+{
+	const uint64_t word = (uint64_t)random_below(1u << 31) << 33 |
+	                      (uint64_t)random_below(1u << 31) << 11 | random_below(1u << 11);
+
+	memcpy(number, &word, sizeof word);
+}
+
+/* Gives calls that must know the whole image some numbers, or random bits, which for the two
+ * colours of a kind without alpha are two. Trials of a canny that is to look for edges have another
+ * name. */
 static void gather(const struct trial *t, struct chain *chain)
 {
-	const struct image *image = &t->image;
-
 	for (uint32_t i = 0; i < chain->count; i++) {
-		const enum gather what = filter_gathers(&chain->call[i]);
-		struct numbers *n = &chain->call[i].gathered;
+		const struct image image = image_before(t, chain, i);
+		struct filter_call *call = &chain->call[i];
+		const struct gathering what = filter_gathering(call);
+		struct numbers *n = &call->gathered;
 
-		if (what == GATHER_EDGES && !strncmp(t->group->name, "edges", 5))
-			gather_edges(t, chain, i);
-		if (what == GATHER_EDGES || what == GATHER_NONE)
+		if (what.kind == GATHER_NONE ||
+		    (what.kind == GATHER_EDGES && strncmp(t->group->name, "edges", 5)))
 			continue;
-		*n = (struct numbers){chain->coefficients_used,
-		                      gather_entries(what, (enum pixel_type)image->type),
-		                      gather_rows(image, false)};
-		for (uint32_t k = 0; k < n->width * n->height; k++)
-			chain->coefficient[chain->coefficients_used++] =
-			    random_below(1001) / 1000.0;
+		n->first = chain->coefficients_used;
+		call->gathered_from[0] = image.width;
+		call->gathered_from[1] = image.height;
+		gather_size(&what, &image, &n->width, &n->height);
+		for (uint32_t k = 0; k < n->width * n->height; k++) {
+			double *number = chain->coefficient + chain->coefficients_used++;
+
+			if (what.kind == GATHER_EDGES || what.kind == GATHER_TILES)
+				fill_word(number);
+			else
+				*number = random_below(1001) / 1000.0;
+		}
 	}
 }
 
@@ -285,11 +298,11 @@ static struct plan *make_plan(struct harness *h, const struct trial *t, struct c
 
 bool trial_plan(struct harness *h, const struct trial *t, bool only_ask)
 {
-	static struct chain chain;
+	struct chain *chain = &trial_chain.chain;
 	struct plan *plan;
 	bool applies;
 
-	plan = parse_chain(&chain, t) ? make_plan(h, t, &chain, only_ask) : NULL;
+	plan = parse_chain(chain, t) ? make_plan(h, t, chain, only_ask) : NULL;
 	applies = plan != NULL;
 	plan_free(&plan);
 	return applies;
@@ -297,26 +310,26 @@ bool trial_plan(struct harness *h, const struct trial *t, bool only_ask)
 
 bool trial_run(struct harness *h, const struct trial *t)
 {
-	static struct chain chain;
+	struct chain *chain = &trial_chain.chain;
 	struct plan *plan;
 	void *in;
 
-	if (!parse_chain(&chain, t))
+	if (!parse_chain(chain, t))
 		return false;
 	if (t->image.type != PIXEL_F32 && random_below(2)) {
-		chain.border_values = 1;
-		chain.border_value[0] = random_below(256);
+		chain->border_values = 1;
+		chain->border_value[0] = random_below(256);
 	}
-	plan = make_plan(h, t, &chain, false);
+	plan = make_plan(h, t, chain, false);
 	if (!plan)
 		return false;
 	if (!uses_variant(plan, t->variant)) { /* it had to be built first */
 		plan_free(&plan);
 		programs_wait(h->programs);
-		plan = make_plan(h, t, &chain, false);
+		plan = make_plan(h, t, chain, false);
 	}
 	harness_await(h, plan, TILE_PIXELS);
-	in = random_image(&t->image, chain.count > 1 || !group_alpha_is_stable(t->group),
+	in = random_image(&t->image, chain->count > 1 || !group_alpha_is_stable(t->group),
 	                  strstr(t->group->chain, "bilateral"));
 	if (uses_variant(plan, t->variant))
 		try_plan(h, t, plan, in);
@@ -330,30 +343,30 @@ bool trial_run(struct harness *h, const struct trial *t)
 void *trial_make(struct harness *h, const struct trial *t, uint32_t variant, uint32_t tile_rows,
                  bool alone, size_t *size)
 {
-	static struct chain chain;
+	struct chain *chain = &trial_chain.chain;
 	struct image image = t->image;
 	struct problem problem;
 	void *in, *out = NULL;
 	uint32_t count;
 
-	if (!parse_chain(&chain, t))
+	if (!parse_chain(chain, t))
 		return NULL;
-	chain.variant = variant;
-	if (chain_output_size(&chain, &image, &image.width, &image.height, &problem))
+	chain->variant = variant;
+	if (chain_output_size(chain, &image, &image.width, &image.height, &problem))
 		return NULL;
 	*size = (size_t)image_size(&image);
 	image = t->image;
 	in = random_image(&image, false, true);
-	count = alone ? chain.count : 1;
+	count = alone ? chain->count : 1;
 	for (uint32_t i = 0; i < count; i++) {
 		struct plan *plan;
 
 		if (alone && i)
-			memmove(chain.call, chain.call + 1, (count - i) * sizeof *chain.call);
+			memmove(chain->call, chain->call + 1, (count - i) * sizeof *chain->call);
 		if (alone)
-			chain.count = 1;
+			chain->count = 1;
 		out = g_malloc0((size_t)image_size(&image));
-		plan = harness_plan(h, &chain, &image, TILE_PIXELS);
+		plan = harness_plan(h, chain, &image, TILE_PIXELS);
 		if (harness_filter(h, (enum lane_mode)t->mode, plan, in, tile_rows, out).error)
 			abort();
 		plan_free(&plan);
@@ -465,16 +478,16 @@ void trial_set_circumstances(struct trial *t, const uint8_t *levels)
 	const uint32_t least =
 	    t->variant ? variant_rows[t->variant - 1].samples_min / t->image.bands + 1 : 0;
 	const enum shape_kind shape = levels[SHAPE];
-	static struct chain chain;
+	struct chain *chain = &trial_chain.chain;
 	uint32_t halo_x, halo_y;
 
 	t->mode = options.copy && levels[MODE] == LANE_ZERO_COPY ? LANE_COPY : levels[MODE];
 	t->border = levels[BORDER];
 	if (t->mode >= (int)LANE_MODES)
 		t->border = t->border % 2 ? BORDER_CROP : BORDER_REPLICATE;
-	harness_parse(&chain, t->group->chain);
+	harness_parse(chain, t->group->chain);
 	choose_size(t, shape);
-	bound_size(t, &chain, shape);
+	bound_size(t, chain, shape);
 	t->tile_rows = tile_rows[levels[ROWS]];
 	if (t->tile_rows < 8 && t->image.height > 100)
 		t->tile_rows += 40;
@@ -482,7 +495,7 @@ void trial_set_circumstances(struct trial *t, const uint8_t *levels)
 		t->image.width += least;
 	if (t->border != BORDER_CROP)
 		return;
-	chain_halo(&chain, &halo_x, &halo_y);
+	chain_halo(chain, &halo_x, &halo_y);
 	t->image.width += 2 * halo_x;
 	t->image.height += 2 * halo_y;
 }

@@ -527,6 +527,42 @@ def colormatrix(matrix):
     return Mix(matrix if len(matrix) == 4 else np.insert(matrix, 3, 0, axis=1))
 
 
+def clahe(band, kind, tiles=8, clip=2.0):
+    """Returns a band by contrast-limited adaptive histogram equalization, as OpenCV's CLAHE; floats as if
+    they were 16-bit, linear between two entries of a table."""
+    n = 256 if kind == "u8" else 65536
+    share = np.clip(band.astype(float) / FULL_SCALE[kind], 0, 1) * (n - 1)
+    sides = np.array(band.shape)
+    padding = np.where((sides % tiles).any(), tiles - sides % tiles, 0)
+    counted = np.pad(np.rint(share).astype(int), [(0, side) for side in padding], "reflect")
+    height, width = np.array(counted.shape) // tiles
+    tables = np.empty((tiles, tiles, n))
+    for i, j in np.ndindex(tiles, tiles):
+        tile = counted[i * height:(i + 1) * height, j * width:(j + 1) * width]
+        counts = np.bincount(tile.ravel(), minlength=n)
+        if clip > 0:
+            limit = max(int(clip * tile.size / n), 1)
+            whole, rest = divmod(int(np.maximum(counts - limit, 0).sum()), n)
+            counts = np.minimum(counts, limit) + whole
+            counts[np.arange(rest) * (n // max(rest, 1))] += 1
+        tables[i, j] = np.rint(np.cumsum(counts).astype(np.float32) * (np.float32(n - 1) / np.float32(tile.size)))
+
+    def around(length, side):
+        before, part = np.divmod(np.arange(length) / side - 0.5, 1)
+        return np.clip([before, before + 1], 0, tiles - 1).astype(int), part
+
+    (above, down), (left, across) = around(sides[0], height), around(sides[1], width)
+    entry = np.minimum(share.astype(int), n - 2)
+
+    def mixed(entry):
+        corners = [[tables[above[i][:, None], left[j], entry] for j in range(2)] for i in range(2)]
+        rows = [corners[i][0] + across * (corners[i][1] - corners[i][0]) for i in range(2)]
+        return rows[0] + down[:, None] * (rows[1] - rows[0])
+
+    done = mixed(entry) + (share - entry) * (mixed(entry + 1) - mixed(entry))
+    return np.rint(done) if kind != "f32" else done / (n - 1)
+
+
 OPERATIONS = {
     "gaussian": gaussian, "box": box, "motion": motion, "dog": dog,
     "highpass": lambda sigma=3.0: dog(0.1, sigma), "log": laplacian_of_gaussian,

@@ -35,14 +35,16 @@ struct codec_state {
 /* Bytes of the answer: the numbers that a run gathers, or of an image, which may be long. */
 static size_t answer_size(const struct codec_state *c)
 {
-	const bool luma = c->job.gather_channels == CHANNELS_LUMA;
 	const size_t pages = c->tiling.pages, small = 1 + c->job.body_size * 7 % 3000;
 
-	if (c->job.gather == GATHER_EDGES)
-		return pages * edges_words(c->tiling.width, c->tiling.height) * sizeof(double);
-	if (c->job.gather)
-		return pages * gather_rows(&c->image, luma) *
-		       gather_entries((enum gather)c->job.gather, PIXEL_U8) * sizeof(double);
+	struct image result = c->image;
+	uint32_t width, height;
+
+	result.width = c->tiling.width;
+	result.height = c->tiling.height;
+	gather_size(&c->job.gathering, &result, &width, &height);
+	if (c->job.gathering.kind)
+		return pages * width * height * sizeof(double);
 	return sim_faults[FAULT_BIG_ANSWERS] ? ANSWER_MAX : small;
 }
 
@@ -62,7 +64,7 @@ static void finish(struct codec_state *c, enum error error)
 		done.job_done.answer_size = answer_size(c);
 		if (c->whole == WHOLE_COMPARED)
 			done.job_done.jpeg = checks[sim_below(3)];
-		done.job_done.kept = c->job.gather && sim_once_in(2);
+		done.job_done.kept = c->job.gathering.kind && sim_once_in(2);
 	}
 	file_close(&c->writer);
 	c->has_job = false;

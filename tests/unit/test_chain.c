@@ -51,6 +51,12 @@ TEST(test_parse_invalid)
 	    {"linear=gain=1 1 1;2 2 2", "gain", "one for each colour"},
 	    {"linear=gain=1 1 1:bias=0 1", "bias", "have as many"},
 	    {"linear=bias=0 1 0 1 0", "bias", "one for each colour"},
+	    {"equalize=tiles=8", "tiles", "with method=clahe only"},
+	    {"equalize=method=global:clip=2", "clip", "with method=clahe only"},
+	    {"equalize=method=clahe:tiles=0", "tiles", "from 1 to 32"},
+	    {"equalize=method=clahe:tiles=2.5", "tiles", "from 1 to 32"},
+	    {"equalize=method=clahe:clip=-1", "clip", "from 0 to 65536"},
+	    {"clahe", "filter", "did you mean equalize?"},
 	    {"lut", "table", "either a table"},
 	    {"lut=table=0 1:points=0 0;1 1", "points", "either a table"},
 	    {"lut=table=7", "table", "2 to 4096"},
@@ -229,6 +235,10 @@ TEST(test_variant)
 	    {"threshold", "separable",
 	     "separable does not support threshold with these values, expected general, "},
 	    {"threshold=method=mean", "unsharp_wide", "it supports unsharp"},
+	    {"equalize=method=clahe", "clahe", NULL},
+	    {"equalize", "lut", NULL},
+	    {"equalize", "clahe", "clahe does not support equalize with these values"},
+	    {"equalize=method=clahe", "lut", "lut does not support equalize with these values"},
 	    {"gaussian", "matrx", "for gaussian, expected general, reference, separable, "},
 	    {"threshold=method=mean", "mean", ", sep_one_pass, sep_tiled"}, /* the longest list */
 	    {"sobel,gaussian", "none", "for sobel, expected general, reference, gradient"},
@@ -402,7 +412,8 @@ TEST(test_invalid_edges)
 	double *plane = calloc(words, sizeof *plane);
 
 	assert_non_null(plane);
-	found = chain_gathered(asked, 1, plane, 1281, 2000, 1);
+	found =
+	    chain_gathered(asked, 1, plane, &(struct image){1281, 2000, 1, PIXEL_U8, 0, {0}}, 1);
 	assert_true(chain_size(found) > sizeof *found && chain_valid(found));
 	assert_int_equal(take(found, chain_size(found)), ERR_OK);
 	assert_int_equal(take(found, chain_size(found) - 8), ERR_INTERNAL);

@@ -400,9 +400,17 @@ def canny(*, low: float | None = None, high: float | None = None,
     return Filter("canny", given(locals()))
 
 
-def equalize() -> Filter:
-    """Histogram equalization: each colour's values, in the whole image, are spread evenly from 0 to
-    full scale; alpha is kept"""
+def equalize(*, method: Literal["global", "clahe"] | None = None, tiles: int | None = None,
+             clip: float | None = None) -> Filter:
+    """Histogram equalization: each colour's values are spread evenly from 0 to full scale, by those
+    of the whole image, or by those around each place with limited contrast; alpha is kept
+
+    method: By the whole image; or contrast-limited and adaptive: by a grid of tiles, interpolated
+        between their centres
+    tiles: Tiles across and down of method=clahe; default: 8
+    clip: Limit of contrast with method=clahe: a value counts at most so many times as often as all
+        do on average; 1 leaves hardly any change, 0 sets no limit; default: 2
+    """
     return Filter("equalize", given(locals()))
 
 

@@ -252,6 +252,9 @@ static const struct argument *const of_operation[] = {
     [OPERATION_MIX] = LIST(VALUE(mix[0]), VALUE(mix[1]), VALUE(mix[2]), VALUE(mix[3]),
                            VALUE(mix[4]), VALUE(full), VALUE(alpha), VALUE(keep)),
     [OPERATION_CANNY] = LIST(VALUE_OF(LIMIT, low), VALUE_OF(LIMIT, high), VALUE(full), VALUE(keep)),
+    [OPERATION_CLAHE] = LIST(VALUE(weights), VALUE(plane.words), VALUE(plane.width),
+                             VALUE(plane.height), VALUE(plane.x), VALUE(plane.y), VALUE(tables),
+                             VALUE(entries), VALUE(places), VALUE(keep)),
     [OPERATION_EDGES] =
         LIST(VALUE(weights), VALUE(plane.words), VALUE(plane.width), VALUE(plane.height),
              VALUE(plane.x), VALUE(plane.y), VALUE(full), VALUE(keep)),

@@ -126,10 +126,9 @@ static bool choose_kernel(struct builder *b, const struct work *work, enum kerne
 		*shape = shapes[0];
 		return true;
 	}
-	/* An operation with a plane has one kernel, and a tuner would keep the operation. */
 	if (b->chain->variant == VARIANT_GENERAL)
 		b->asked = true;
-	else if (b->choose && !work->operation->plane)
+	else if (b->choose)
 		b->choose(b->user, work, kernel, shape);
 	else
 		variant_choose_by_table(device, work, kernel, shape);
@@ -579,19 +578,22 @@ static enum error add_call(struct builder *b, const struct filter_call *call, ui
 	struct step step;
 	double offset;
 	uint32_t keep, beside_x, beside_y;
-	bool alpha_weighted;
+	bool alpha_weighted, fits;
 	enum error e = next_operation(b, call, count, &op);
 
 	if (e)
 		return e;
-	/* The edges that an operation knows belong to the image, or to its middle. */
+	/* The plane that an operation knows belongs to the image, or to its middle. */
 	beside_x = image->width - op.plane_width;
 	beside_y = image->height - op.plane_height;
-	if (op.kind == OPERATION_EDGES &&
-	    (b->chain->border == BORDER_CROP
-	         ? op.plane_width > image->width || op.plane_height > image->height ||
-	               beside_x % 2 || beside_y % 2
-	         : beside_x || beside_y)) {
+	if (!op.plane)
+		fits = op.kind != OPERATION_EDGES && op.kind != OPERATION_CLAHE;
+	else if (b->chain->border == BORDER_CROP)
+		fits = op.plane_width <= image->width && op.plane_height <= image->height &&
+		       !(beside_x % 2) && !(beside_y % 2);
+	else
+		fits = !beside_x && !beside_y;
+	if (!fits) {
 		operation_fini(&op);
 		return ERR_INTERNAL;
 	}

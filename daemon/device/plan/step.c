@@ -151,13 +151,20 @@ enum error step_fill(const struct device *device, const struct work *work, struc
 		step->low = limit_of(op->low * full, step->program);
 		step->high = limit_of(op->high * full, step->program);
 	}
-	if (op->kind == OPERATION_EDGES) {
-		step->plane.words = 2 * ((op->plane_width + 63) / 64);
+	if (op->plane) {
+		step->plane.words = op->kind == OPERATION_CLAHE
+		                        ? op->tiles
+		                        : 2 * (uint32_t)(op->plane_words / op->plane_height);
 		step->plane.width = (cl_int)op->plane_width;
 		step->plane.height = (cl_int)op->plane_height;
 		/* The plane lacks equally much on either side. */
 		step->plane.x = ((cl_int)step->image_width - step->plane.width) / 2;
 		step->plane.y = ((cl_int)step->image_height - step->plane.height) / 2;
+	}
+	if (op->entries) {
+		step->tables = op->tables;
+		step->entries = op->entries;
+		step->places = (float)((op->entries - 1) / full);
 	}
 	if (op->kind == OPERATION_RESIZE) {
 		step->resize.out = variant_resize_pixels(op, step->bands, step->shape.group_x);
@@ -165,9 +172,8 @@ enum error step_fill(const struct device *device, const struct work *work, struc
 		                        &step->weights);
 	}
 	if (op->kind == OPERATION_LUT) {
-		step->tables = op->tables;
-		step->entries = step->program == PIXEL_F32 ? op->entries : (uint32_t)full + 1;
-		step->places = (float)((op->entries - 1) / full);
+		if (step->program != PIXEL_F32)
+			step->entries = (uint32_t)full + 1;
 		return weights_new_tables(device, op, step->program, full, &step->weights);
 	}
 	return weights_new(device, op, variant_rows[step->kernel].weights, as_matrix, step->shape.y,

@@ -67,11 +67,12 @@ struct step {
 	} curve;                    /* see struct curve; of pixel values */
 	cl_float4 limits;           /* threshold: of each band, in pixel values */
 	uint32_t by_band;           /* curve, threshold: bands differ */
-	uint32_t tables;            /* lut: their number in the weights */
-	uint32_t entries;           /* lut: of each */
-	float places;               /* lut: from pixel values to places in a table */
+	uint32_t tables;            /* lut, clahe: their number in the weights */
+	uint32_t entries;           /* lut, clahe: each table has so many */
+	float places;               /* lut, clahe: from pixel values to places in a table */
 	union step_limit low, high; /* canny */
-	/* edges: the plane of bits is its weights; words of a row; size and place in the image */
+	/* edges, clahe: the plane is its weights; words of a row, or tiles across and down; size
+	 * and place in the image */
 	struct {
 		uint32_t words;
 		cl_int width, height, x, y;

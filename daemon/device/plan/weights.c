@@ -7,7 +7,6 @@
 
 #include "base/log.h"
 #include "device/plan/half_error.h"
-#include "filters/edges.h"
 #include "filters/regions.h"
 #include "local.h"
 
@@ -353,6 +352,23 @@ enum error weights_new_tables(const struct device *device, const struct operatio
 	return e;
 }
 
+/* Stores the tables of tiles, as 16-bit numbers. */
+static enum error store_tiles(const struct device *device, const struct operation *op,
+                              cl_mem *buffer)
+{
+	const size_t count = (size_t)op->tables * op->tiles * op->tiles;
+	uint16_t *tables = malloc(count * op->entries * sizeof *tables);
+	enum error e = ERR_MEMORY;
+
+	for (size_t i = 0; tables && i < count; i++)
+		clahe_table(op->plane + i * clahe_words(op->entries), op->entries,
+		            tables + i * op->entries);
+	if (tables)
+		e = store(device, tables, count * op->entries / 2, buffer);
+	free(tables);
+	return e;
+}
+
 enum error weights_new_shapes(const struct device *device, const struct chain *chain,
                               cl_mem *buffer)
 {
@@ -379,9 +395,10 @@ enum error weights_new(const struct device *device, const struct operation *op, 
 	enum error e;
 
 	*buffer = NULL;
-	if (op->kind == OPERATION_EDGES)
-		return store(device, op->plane,
-		             2 * (size_t)edges_words(op->plane_width, op->plane_height), buffer);
+	if (op->kind == OPERATION_CLAHE)
+		return store_tiles(device, op, buffer);
+	if (op->plane)
+		return store(device, op->plane, 2 * op->plane_words, buffer);
 	if (format == WEIGHTS_NONE)
 		return ERR_OK;
 	words = write_format(&list, format, rows - 1, NULL);

@@ -4,10 +4,10 @@
 #include "device/plan/variant.h"
 #include "filters/chain_size.h"
 
-/* Makes a device buffer with an operation's coefficients in a format, or with the plane of bits of
- * OPERATION_EDGES. rows: those of a work-item, for WEIGHTS_PADDED. as_matrix: write a separable
- * operation as a matrix. The caller releases *buffer; NULL for WEIGHTS_NONE. ERR_MEMORY or
- * ERR_DEVICE. */
+/* Makes a device buffer with an operation's coefficients in a format, or with its plane: bits, or
+ * the tables that they are. rows: those of a work-item, for WEIGHTS_PADDED. as_matrix: write a
+ * separable operation as a matrix. The caller releases *buffer; NULL for WEIGHTS_NONE. ERR_MEMORY
+ * or ERR_DEVICE. */
 enum error weights_new(const struct device *device, const struct operation *operation,
                        enum weights format, bool as_matrix, uint32_t rows,
                        cl_mem *buffer) MUST_CHECK;

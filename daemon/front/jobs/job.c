@@ -67,7 +67,7 @@ static enum error choose_run(struct job *job)
 	if (!chain)
 		return ERR_MEMORY;
 	job->chain = chain;
-	job->gather = call ? filter_gathers(call) : GATHER_NONE;
+	job->gathering = call ? filter_gathering(call) : (struct gathering){.kind = GATHER_NONE};
 	job->gather_channels = call ? call->channels : CHANNELS_ALL;
 	return ERR_OK;
 }
@@ -257,16 +257,17 @@ void job_restart(struct job *job)
 	queue_again(job);
 }
 
-/* Finds the size of the run's result (edges), or how many numbers, and rows of them, it gathers. */
-static void size_gathered(const struct job *job, uint32_t *width, uint32_t *height)
+/* Returns the result of a run that gathers; its size is 0 if a codec worker would have refused
+ * it. */
+static struct image image_gathered(const struct job *job)
 {
+	struct image image = job->image;
 	struct problem problem;
 
-	*width = gather_entries(job->gather, (enum pixel_type)job->image.type);
-	*height = gather_rows(&job->image, job->gather_channels == CHANNELS_LUMA);
-	if (job->gather == GATHER_EDGES &&
-	    chain_output_size(job->chain->chain, &job->image, width, height, &problem))
-		*width = *height = 0; /* a codec worker would have refused it */
+	if (chain_output_size(job->chain->chain, &job->image, &image.width, &image.height,
+	                      &problem))
+		image.width = image.height = 0;
+	return image;
 }
 
 uint32_t job_pages_read(const struct job *job, uint32_t pages)
@@ -276,13 +277,11 @@ uint32_t job_pages_read(const struct job *job, uint32_t pages)
 
 uint64_t job_gathers(const struct job *job)
 {
+	const struct image image = image_gathered(job);
 	uint32_t width, height;
 
-	if (!job->gather)
-		return 0;
-	size_gathered(job, &width, &height);
-	return filter_gathered_numbers(next_gathering(job), width, height) *
-	       job_pages_read(job, job->pages);
+	gather_size(&job->gathering, &image, &width, &height);
+	return image.width ? (uint64_t)width * height * job_pages_read(job, job->pages) : 0;
 }
 
 /* Replaces the requested chain; owns the new one from now on, also on failure. */
@@ -317,12 +316,10 @@ enum error job_size_to(struct job *job, const struct image *image, struct proble
 enum error job_go_on(struct job *job, const double *numbers)
 {
 	const struct chain *asked = job->asked->chain;
-	struct chain *chain;
-	uint32_t width, height;
+	const struct image image = image_gathered(job);
+	struct chain *chain = chain_gathered(asked, chain_gathering(asked), numbers, &image,
+	                                     job_pages_read(job, job->pages));
 
-	size_gathered(job, &width, &height);
-	chain = chain_gathered(asked, chain_gathering(asked), numbers, width, height,
-	                       job_pages_read(job, job->pages));
 	if (!chain || ask_for(job, chain))
 		return ERR_MEMORY;
 	job->spent = job->cost;

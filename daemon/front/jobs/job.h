@@ -88,8 +88,8 @@ struct job {
 	struct fair_flow tasks;   /* its tasks in the scheduler's queue */
 	/* The requested chain, with the numbers that runs have gathered; this run's chain. */
 	struct shared_chain *asked, *chain;
-	/* kind of numbers that this run gathers; NONE: it makes the answer */
-	enum gather gather;
+	/* the numbers that this run gathers; GATHER_NONE: it makes the answer */
+	struct gathering gathering;
 	uint32_t gather_channels; /* enum channels, for a call on which it does */
 	struct spool body, answer;
 	struct share place;  /* one of SHARE_JOBS */

@@ -71,7 +71,7 @@ static uint64_t answer_expected(const struct job *job, const struct image *answe
 	const uint64_t pages = job_pages_read(job, job->pages), most = UINT64_C(1) << 50;
 	uint64_t metadata;
 
-	if (job->gather)
+	if (job->gathering.kind)
 		return job_gathers(job) * sizeof(double);
 	if (__builtin_mul_overflow(metadata_max(job), pages, &metadata) || metadata > most)
 		metadata = most;
@@ -161,8 +161,9 @@ static bool image_fits(const struct job *job, const struct message_image *m)
 	       m->jpeg[JPEG_ENCODE] < JPEG_REASONS && image_valid(&m->whole) && part_fits(job, m) &&
 	       image_valid(&m->answer) &&
 	       pages <= job->options.pixels_max / image_pixels(&m->whole) &&
-	       image_pixels(&m->answer) <= most && (!job->gather || image_planes(&m->image) == 1) &&
-	       m->tiles && (known == 1 || (known == pages && m->tiles % pages == 0)) &&
+	       image_pixels(&m->answer) <= most &&
+	       (!job->gathering.kind || image_planes(&m->image) == 1) && m->tiles &&
+	       (known == 1 || (known == pages && m->tiles % pages == 0)) &&
 	       m->tiles <= most * image_planes(&m->image) * pages && m->late <= 1 &&
 	       (!m->late || m->tiles == 1);
 }

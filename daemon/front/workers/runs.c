@@ -45,7 +45,7 @@ static void codec_start_job(struct codec *c, struct job *job, uint64_t follows)
 
 	message.job.arena = c->worker.number;
 	message.job.samples_max = load_samples_max(job->chain->chain);
-	message.job.gather = job->gather;
+	message.job.gathering = job->gathering;
 	message.job.gather_channels = job->gather_channels;
 	message.job.follows = follows;
 	message.job.verify_share = config->verify_share;
@@ -198,12 +198,12 @@ static bool use_gathered(struct codec *c)
 	const uint64_t run = c->kept ? c->job->options.job : 0;
 	struct job *job = c->job;
 	const uint64_t count = job_gathers(job), size = count * sizeof(double);
-	const bool fits = count && count <= EDGES_WORDS_MAX && job->answer_size == size;
+	const enum gather kind = (enum gather)job->gathering.kind;
+	const bool fits = count && count <= GATHERED_MAX && job->answer_size == size;
 	double *numbers = fits ? malloc(size) : NULL;
 
-	/* Any numbers can be edges. */
 	if (!numbers || !file_read(job->answer.fd, numbers, size, 0) ||
-	    (job->gather != GATHER_EDGES && !gather_valid(numbers, count))) {
+	    !gather_valid(kind, numbers, count)) {
 		free(numbers);
 		return false;
 	}
@@ -227,7 +227,7 @@ bool codec_settle_job(struct codec *c)
 	if (!job->finished && spool_settle(&job->answer, job->answer_size))
 		return false;
 	c->worker.served = loop_now();
-	if (!job->finished && job->gather)
+	if (!job->finished && job->gathering.kind)
 		return use_gathered(c);
 	codec_end_job(c, ERR_OK, NULL);
 	return true;

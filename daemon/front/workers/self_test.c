@@ -144,8 +144,8 @@ static enum error isolate(const struct plan *plan, const struct kernel_set *kern
 	struct operation op;
 	enum error e;
 
-	/* The edges are those of a client's image. */
-	if (gather == GATHER_EDGES || plan->chain->size > sizeof *chain)
+	/* The edges and the tables are those of a client's image. */
+	if (gather == GATHER_EDGES || gather == GATHER_TILES || plan->chain->size > sizeof *chain)
 		return ERR_DOES_NOT_FIT;
 	memcpy(chain, plan->chain->chain, plan->chain->size);
 	chain->call[0] = chain->call[i];
