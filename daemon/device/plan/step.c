@@ -237,8 +237,9 @@ uint64_t region_pack(const struct step *step, const struct tile *result, struct 
 	view->pitch = (uint32_t)row_pitch(lead + (width - step->expand_x) * pixel);
 	view->origin = lead + (uint64_t)step->expand_y * view->pitch;
 	/* Woven rows are whole groups; resize_across reads the rest of a vector. */
-	return view->pitch *
-	           (step->kernel == KERNEL_RESIZE_DOWN ? roundup(rows, step->shape.y) : rows) +
+	return view->pitch * (step->kernel == KERNEL_RESIZE_DOWN
+	                          ? roundup(rows, (uint64_t)step->shape.y)
+	                          : rows) +
 	       ROW_ALIGNMENT;
 }
 
