@@ -394,7 +394,7 @@ static bool has_decoder(enum format format)
 	                                                          : heif_compression_HEVC);
 }
 
-const struct reader heif_reader = {.works = has_decoder, .check = check, .load = load};
+const struct reader avif_reader = {.works = has_decoder, .check = check, .load = load};
 
 /* Writing -------------------------------------------------------------------------------------- */
 
