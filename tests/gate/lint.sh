@@ -47,8 +47,8 @@ mapfile -t c < <(sources '*.c' '*.h')
 mapfile -t python < <(sources '*.py')
 format "${c[@]}" || status=1
 unused "${python[@]}" || status=1
-shellcheck -x dev tests/gate/*.sh tests/gate/hooks/* tests/package/*.sh tests/fuzz/*.sh tests/kernels/*.sh debian/tests/service \
-	docs/man/*.sh etc/container/collect.sh docs/images/make.sh daemon/embed.sh .ci/run client/completion/convolve || status=1
+shellcheck -x dev tests/gate/*.sh tests/gate/hooks/* tests/package/*.sh tests/fuzz/*.sh tests/kernels/*.sh debian/tests/python debian/tests/service \
+	docs/*.sh docs/man/*.sh etc/container/collect.sh docs/images/make.sh daemon/embed.sh .ci/run client/completion/convolve || status=1
 /usr/bin/python3 tests/gate/rooms.py || status=1
 /usr/bin/python3 tests/gate/comments.py || status=1
 clang_checks || status=1

@@ -4,6 +4,7 @@
 set -eu
 top=$(cd "$(dirname "$0")/../.." && pwd)
 directory=$1
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin # Debian's compilers and Python, not others
 
 # build DIRECTORY [VERSION]: another version than the commit's serves to try an upgrade.
 build() {
@@ -20,6 +21,10 @@ build() {
 rm -rf "$directory"
 build "$directory"
 (cd "$directory" && lintian --fail-on error,warning ./*.changes && ls ./*.deb)
+unpacked=$(mktemp -d)
+trap 'rm -rf "$unpacked"' EXIT
+dpkg-deb -x "$directory"/convolved-doc_*.deb "$unpacked"
+/usr/bin/python3 "$top/tests/package/links.py" "$unpacked"
 [ "${2-}" = --try ] || exit 0
 DEB_BUILD_OPTIONS=nocheck build "$directory/next" 99.0.0
 "$top/tests/package/run.sh" "$directory"
