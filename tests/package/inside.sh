@@ -1,6 +1,7 @@
 #!/bin/sh
-# Runs in a fresh Debian that has booted: installs the packages of /packages, tries them, upgrades them to those of
-# /packages/next under load, removes and purges them. Says `passed` or what is wrong in /packages/outcome.
+# Runs in a fresh Debian that has booted: installs the packages from the repository in /packages, tries them,
+# upgrades them to those of /packages/next under load, removes and purges them. Says `passed` or what is wrong in
+# /packages/outcome.
 set -eu
 
 fail() {
@@ -12,11 +13,18 @@ fail() {
 files() { find / -xdev \( -name '*convolve*' -o -name '*Convolve*' \) -not -path '/packages/*' -not -path '/proc/*' | sort; }
 
 export DEBIAN_FRONTEND=noninteractive
-apt-get update -qq
-apt-get install -y -qq --no-install-recommends curl /packages/convolved_*.deb /packages/convolve_*.deb ||
+echo 'deb [trusted=yes] file:/packages/repository ./' >/etc/apt/sources.list.d/local.list
+apt-get update -qq || fail "apt does not take the repository"
+apt-get install -y -qq --no-install-recommends autopkgtest curl doc-base convolved convolve convolved-doc python3-convolved ||
 	fail "the packages cannot be installed"
 
-sh /packages/service || fail "the test of the installed packages has failed"
+# This machine is the isolation that they ask for.
+autopkgtest --ignore-restrictions=isolation-container --no-built-binaries --output-dir=/packages/autopkgtest \
+	/packages/tree -- null || fail "the tests of the installed packages have failed"
+sed -n 's,.*runbook_url: file://,,p' /usr/share/convolved/convolved.rules.yml | sort -u | while IFS='#' read -r page section; do
+	grep -q "id=\"$section\"" "$page" || fail "$page does not say what to do at the alert $section"
+done
+install-docs --status convolved | grep -q 'HTML' || fail "doc-base does not know the pages"
 status=$(curl -s -o /tmp/out.jpg -w '%{http_code} %{content_type}' \
 	--data-binary @/packages/photograph.jpg 'http://127.0.0.1:8700/v1/filters/gaussian?sigma=3')
 [ "$status" = '200 image/jpeg' ] || fail "curl was answered with $status"
@@ -71,12 +79,12 @@ wait
 ! journalctl -u convolved --no-pager | grep 'is of version' || fail "workers of two versions have met"
 [ ! -s /tmp/lost ] || fail "of $(served) images the upgrade has lost: $(cat /tmp/lost)"
 served=$(served)
-sh /packages/service || fail "the test of the upgraded packages has failed"
+sh /packages/tree/debian/tests/service || fail "the test of the upgraded packages has failed"
 
 apt-get remove -y -qq convolved convolve || fail "the packages cannot be removed"
 systemctl is-active -q convolved && fail "it still runs after its removal"
 [ -e /etc/convolved/convolved.conf ] || fail "removal has taken the configuration"
-apt-get purge -y -qq convolved convolve || fail "the packages cannot be purged"
+apt-get purge -y -qq convolved convolve convolved-doc python3-convolved || fail "the packages cannot be purged"
 left=$(files | grep -v -e '^/var/cache/apt' -e '^/var/lib/apt' -e '^/var/log' -e '^/run' || true)
 [ -z "$left" ] || fail "this is left after the purge: $left"
 getent passwd convolved || fail "the purge has taken the user, whose number another may get"

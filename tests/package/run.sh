@@ -1,28 +1,32 @@
 #!/usr/bin/env bash
-# run.sh DIRECTORY: tries the packages in DIRECTORY, and an upgrade to those in DIRECTORY/next, on a
-# fresh Debian 12: debootstrap makes it, systemd-nspawn boots it, inside.sh does the rest. As root.
+# run.sh DIRECTORY [SUITE]: tries the packages in DIRECTORY, and an upgrade to those in DIRECTORY/next, on a
+# fresh system of the same release: debootstrap makes it, systemd-nspawn boots it, inside.sh does the rest. As root.
 # CONVOLVED_ROOT: a directory that keeps the fresh system for the next time.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 packages=$(cd "$1" && pwd)
+suite=${2:-$(. /etc/os-release && echo "$VERSION_CODENAME")}
 fresh=${CONVOLVED_ROOT:-$(mktemp -d)/fresh}
 
-# The mirror that this machine uses.
+# The mirror that this machine uses, if it is of that release.
 # shellcheck disable=SC2016
-mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' 'Codename: bookworm' | head -n 1)
+mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' "Codename: $suite" | head -n 1)
 if [ ! -d "$fresh" ]; then
 	debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus,ca-certificates \
-		bookworm "$fresh.part" "$mirror" >"$packages/debootstrap.log"
+		"$suite" "$fresh.part" "$mirror" >"$packages/debootstrap.log"
 	mv "$fresh.part" "$fresh"
 fi
 
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 cp -a "$fresh/." "$root"
-cp -r /etc/apt/apt.conf.d/. "$root/etc/apt/apt.conf.d"
+apt-config dump Acquire >"$root/etc/apt/apt.conf.d/host" # proxies and the like
 cp /etc/resolv.conf "$root/etc/resolv.conf"
-cp "$here/inside.sh" "$here/../photograph.jpg" "$here/../../debian/tests/service" "$packages"
+echo '127.0.0.1 localhost' >"$root/etc/hosts"
+cp "$here/inside.sh" "$here/../photograph.jpg" "$packages"
+mkdir -p "$packages/tree"
+cp -r "$here/../../debian" "$packages/tree"
 cat >"$root/etc/systemd/system/try.service" <<'END'
 [Unit]
 After=multi-user.target
@@ -30,13 +34,13 @@ After=multi-user.target
 Type=oneshot
 ExecStart=/bin/sh /packages/inside.sh
 ExecStopPost=/bin/systemctl poweroff --no-block
-StandardOutput=file:/packages/log
-StandardError=file:/packages/log
+StandardOutput=truncate:/packages/log
+StandardError=inherit
 [Install]
 WantedBy=multi-user.target
 END
 ln -s ../try.service "$root/etc/systemd/system/multi-user.target.wants/try.service"
-rm -f "$packages/outcome"
+rm -rf "$packages/outcome" "$packages/autopkgtest"
 scope=
 [ -e /run/systemd/system ] || scope=--keep-unit
 # One machine at a time, as in tests/systemd: without a systemd here they would share their control groups.
