@@ -41,7 +41,7 @@ build() {
 # repository DIRECTORY: adds the packages to those that apt finds in the directory.
 repository() {
 	mkdir -p "$1"
-	cp "$directory"/*.deb "$1"
+	cp "$directory"/*.deb "$directory"/*.spdx.json "$1"
 	(cd "$1" && apt-ftparchive packages . >Packages && xz -kf Packages &&
 		apt-ftparchive -o APT::FTPArchive::Release::Label=convolved release . >.Release && mv .Release Release)
 }
@@ -64,6 +64,7 @@ unpacked=$(mktemp -d)
 trap 'rm -rf "$unpacked"' EXIT
 dpkg-deb -x "$directory"/convolved-doc_*.deb "$unpacked"
 /usr/bin/python3 "$top/tests/package/links.py" "$unpacked"
+/usr/bin/python3 "$top/tests/package/sbom.py" "$directory"
 [ -z "$place" ] || repository "$place"
 if [ -n "$twice" ]; then
 	# Another day, host, time zone, language, home and path; fewer processes, and no compiler's cache.
