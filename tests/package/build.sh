@@ -59,7 +59,7 @@ differ() {
 rm -rf "$directory"
 under=(env)
 build "$directory"
-(cd "$directory" && lintian --fail-on error,warning ./*.changes && ls ./*.deb)
+(cd "$directory" && lintian --profile debian --fail-on error,warning ./*.changes && ls ./*.deb)
 unpacked=$(mktemp -d)
 trap 'rm -rf "$unpacked"' EXIT
 dpkg-deb -x "$directory"/convolved-doc_*.deb "$unpacked"
