@@ -370,14 +370,13 @@ static enum error apply(struct progress *p, uint32_t i)
 	return e;
 }
 
-/* Colour and alpha of a mixed pixel: colours count by their alphas, unless those are 0 or less. */
-static void mix_pixel(const struct progress *p, double weight, const double *original,
-                      double *value, double *slack)
+void reference_mix(const struct image *image, uint32_t circular, double weight,
+                   const double *original, double *value, double *slack)
 {
-	const uint32_t bands = p->image->bands, colours = bands - p->image->alpha;
+	const uint32_t bands = image->bands, colours = bands - image->alpha;
 	double share = weight, doubt = FLOAT_NOISE * 4, alpha = 0, a = 0;
 
-	if (p->image->alpha) {
+	if (image->alpha) {
 		a = (1 - weight) * original[colours];
 		alpha = a + weight * value[colours];
 	}
@@ -388,18 +387,18 @@ static void mix_pixel(const struct progress *p, double weight, const double *ori
 		share = 1 - a / alpha;
 		doubt +=
 		    off < alpha ? 2 * off * fmax(1, fabs(share)) / (alpha - off) : SLACK_UNLIMITED;
-	} else if (p->image->alpha) {
+	} else if (image->alpha) {
 		doubt = SLACK_UNLIMITED;
 	}
 	for (uint32_t b = 0; b < bands; b++) {
 		double s = b < colours ? share : weight, d = b < colours ? doubt : FLOAT_NOISE * 4;
 
 		slack[b] = fabs(s) * slack[b] + d * (fabs(value[b]) + fabs(original[b]) + slack[b]);
-		if (p->circular >> b & 1) /* it may be at either end of the range before */
+		if (circular >> b & 1) /* it may be at either end of the range before */
 			slack[b] = SLACK_UNLIMITED;
 		value[b] = (1 - s) * original[b] + s * value[b];
 	}
-	round_samples(p->image->type, value, slack, bands);
+	round_samples(image->type, value, slack, bands);
 }
 
 /* Outside the regions the original pixels stay. pixels: as for reference_window(). */
@@ -428,7 +427,8 @@ static void blend(struct progress *p, const void *pixels, size_t pitch)
 			c->slack[i + b] = 0;
 		}
 		if (weight > 0 && weight < 1)
-			mix_pixel(p, weight, original, &c->value[i], &c->slack[i]);
+			reference_mix(p->image, p->circular, weight, original, &c->value[i],
+			              &c->slack[i]);
 	}
 	if (regions->count && p->geometry.resizes && !p->geometry.wraps)
 		extend(p, &made, c);

@@ -44,6 +44,11 @@ enum error reference_filter(const struct chain *chain, const struct image *image
 
 void reference_fini(struct reference *reference);
 
+/* Mixes a pixel with its original, where its weight is between 0 and 1, and rounds it. Colours
+ * count by their alphas, unless those are 0 or less. circular: as in struct reference. */
+void reference_mix(const struct image *image, uint32_t circular, double weight,
+                   const double *original, double *value, double *slack);
+
 /* The outcome of a comparison. Any result is accepted if the reference is NaN or infinite, since a
  * kernel may skip a sample of weight 0. If the reference is finite, the result must be, too. */
 struct difference {
