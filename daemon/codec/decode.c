@@ -22,7 +22,7 @@
 #include "codec/formats/vips_reader.h"
 
 enum {
-	COPY_MAX = 256 << 10, /* bytes of a body */
+	COPY_MAX = 256 << 10, /* bytes of an image's body; a mask's is always copied */
 	DECODE_STEP = 64      /* rows that are decoded at a time */
 };
 
@@ -108,15 +108,15 @@ static enum error open_body(struct decoder *d, struct problem *problem)
 	void *map;
 	bool read;
 
-	if (fstat(d->file, &status) || (uint64_t)status.st_size < d->job->body_size)
+	if (fstat(d->file, &status) || (uint64_t)status.st_size < d->job->mask + d->job->body_size)
 		return problem_set(problem, ERR_IO, "the body is shorter than announced");
 	if (!d->job->body_size)
-		return problem_set(problem, ERR_EMPTY_BODY,
-		                   "the body is empty; send an image in it");
+		return problem_set(problem, ERR_EMPTY_BODY, "the %s is empty; send an image in it",
+		                   d->job->mask ? "part" : "body");
 	body->size = d->job->body_size;
-	if (body->size <= COPY_MAX) { /* to map it would take longer */
+	if (body->size <= COPY_MAX || d->job->mask) { /* to map it would take longer */
 		body->at = malloc(body->size);
-		read = body->at && file_read(d->file, body->at, body->size, 0);
+		read = body->at && file_read(d->file, body->at, body->size, d->job->mask);
 	} else {
 		map = mmap(NULL, body->size, PROT_READ, MAP_PRIVATE, d->file, 0);
 		read = body->mapped = map != MAP_FAILED;

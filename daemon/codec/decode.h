@@ -29,10 +29,10 @@ void kept_rows_free(struct kept_rows *kept);
 /* Reads the body's header and checks everything that it determines, the ROI included, before any
  * pixel is decoded. chain: the filters for which rows are read, until decode_close(); NULL: none.
  * With border=wrap that is done at both ends, by a second decoder unless rows can be read in any
- * order; and a draft may do for it. kept: if complete, the rows come from there; otherwise they are
- * also stored there if they fit; NULL: neither. The caller keeps it and the descriptor, which must
- * stay open until decode_close(). On failure the problem has the reason, decoded->format is set if
- * it was recognised, and there is nothing to close. */
+ * order; and a draft may do for it. job->mask: bytes of the file to skip. kept: if complete, the
+ * rows come from there; otherwise they are also stored there if they fit; NULL: neither. The caller
+ * keeps it and the descriptor, which must stay open until decode_close(). On failure the problem
+ * has the reason, decoded->format is set if it was recognised, and there is nothing to close. */
 enum error decode_open(struct decoder **decoder, struct decoded *decoded,
                        const struct message_job *job, const struct chain *chain, int body,
                        struct kept_rows *kept, struct problem *problem) MUST_CHECK;

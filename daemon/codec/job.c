@@ -38,7 +38,8 @@ struct jpeg_tile {
 };
 
 struct job {
-	struct message_job message;
+	struct message_job message; /* about the image in the body */
+	struct message_job mask;    /* about the mask behind it, if there is one */
 	struct job_place *place;
 	int body;
 	struct answer_file answer; /* -1 until they arrive; guarded by the tiles' lock */
@@ -178,6 +179,9 @@ static enum error prepare(struct job *job, struct problem *problem)
 	answer = job->decoded.image;
 	if (!e)
 		e = compose_size(&job->message, &job->decoded.whole, tiling, &answer, problem);
+	if (!e && job->mask.mask && !job->message.gathering.kind)
+		e = mask_open(&job->tiles.mask, &job->mask, tiling, &job->decoded.whole, job->body,
+		              problem);
 	if (!e)
 		e = output_format_choose(&job->output, &job->message, &job->decoded, &answer,
 		                         problem);
@@ -340,6 +344,7 @@ static void end(struct job *job, enum error e, const struct problem *problem)
 	if (e)
 		tiles_stop(&job->tiles, e, problem);
 	encode_close(&job->encoder);
+	mask_close(&job->tiles.mask);
 	compose_close(&job->composer);
 	decode_close(&job->decoder);
 	vips_error_clear();
@@ -377,7 +382,7 @@ static void start(struct job *job, enum error e, struct problem *problem)
 	here =
 	    e ||
 	    (job->tiles.tiling.count == 1 && !job->message.has_target && !job->message.verify &&
-	     job->chain->variant != VARIANT_REFERENCE &&
+	     !job->tiles.mask && job->chain->variant != VARIANT_REFERENCE &&
 	     (uint64_t)job->decoded.whole.width * job->decoded.whole.height <= SHORT_PIXELS &&
 	     job->decoded.plain && (job->message.gathering.kind || encode_is_plain(job->encoder)));
 	/* An empty chain may only ask for the header. */
@@ -412,7 +417,7 @@ bool job_start(struct job **job, struct job_place *place, const struct message_j
 	const bool valid = message->format < FORMATS && gathering_valid(&message->gathering) &&
 	                   message->page <= PAGES_ALL && message->gather_channels < CHANNELS &&
 	                   !(message->gathering.kind && message->jpeg_pixels) &&
-	                   coding_valid(&message->coding) &&
+	                   message->mask <= message->body_size && coding_valid(&message->coding) &&
 	                   (!message->raw || image_valid(&message->raw_image));
 	enum error e;
 
@@ -424,7 +429,10 @@ bool job_start(struct job **job, struct job_place *place, const struct message_j
 		done->error = no_memory(&done->problem, "for the job");
 		return true;
 	}
-	new->message = *message;
+	new->message = new->mask = *message;
+	new->message.mask = 0;
+	new->message.body_size = message->mask ? message->mask : message->body_size;
+	new->mask.body_size -= message->mask;
 	new->place = place;
 	new->body = fds[0];
 	new->answer.writer = -1;

@@ -34,6 +34,7 @@ struct tiles {
 	uint64_t verify_ns, reference_ns;
 	struct tiling tiling; /* fixed after tiles_start(), whose last call precedes all tiles */
 	const struct message *header; /* to be sent before any tile; NULL: it has been */
+	struct mask *mask;            /* NULL: none; used by the encoding side */
 	/* If not NULL, one thread does everything, and calls this instead of waiting, to read the
 	 * front's messages. */
 	void (*hear)(void *context);
@@ -141,6 +142,22 @@ enum error verify_filter(struct tiles *tiles, uint32_t i) MUST_CHECK;
  * sends MSG_VERIFIED. A tile with mismatches runs again, or the reference's result replaces it in
  * the slot. Failures to compare are only logged. Returns false if the job was stopped. */
 bool verify_await(struct tiles *tiles, uint32_t strip) MUST_CHECK;
+
+/* ---- mask.c: mixes results with their originals, by a second image in the body ---- */
+
+/* Opens the job's mask, and checks its header. whole: the image. The caller keeps the body, and
+ * closes the mask also on failure. */
+enum error mask_open(struct mask **mask, const struct message_job *job, const struct tiling *tiling,
+                     const struct image *whole, int body, struct problem *problem) MUST_CHECK;
+void mask_close(struct mask **mask);
+
+/* Encoding side. Mixes the results of a strip, while its slot still has their originals. Strips
+ * come in order. A failure stops the job. */
+void mask_apply(struct mask *mask, struct tiles *tiles, uint32_t strip);
+
+/* Mixes a row. A weight is the result's share, 0 to 1; at either end every bit is kept. */
+void mask_mix(uint8_t *result, const uint8_t *original, const double *weight, uint32_t pixels,
+              const struct image *image);
 
 /* ---- gather.c: from the result's rows to what a filter must know of all of them ---- */
 

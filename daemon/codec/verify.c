@@ -240,6 +240,8 @@ bool verify_await(struct tiles *tiles, uint32_t strip)
 				jpeg_compare_row(tiles->compared, tile.y0 - t->y0 + y,
 				                 tile.x0 - t->x0, out, tile.width);
 		}
+		if (tiles->mask && i + 1 == first + t->strip_tiles)
+			mask_apply(tiles->mask, tiles, strip);
 		tiles_set_read(tiles, i);
 		if (tiles_stopped(tiles))
 			return false;

@@ -395,7 +395,7 @@ enum error chain_check(const struct chain *chain, struct problem *problem)
 	if (!chain->regions.count && (chain->regions.feather || chain->regions.invert))
 		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "regions", "",
 		                             "feather and invert need regions, as in "
-		                             "regions=40,30,80,100");
+		                             "regions=40,30,80,100; invert, those or a mask");
 	for (uint32_t i = 0; i < chain->count; i++) {
 		e = check_call(chain, &chain->call[i], problem);
 		if (e)

@@ -27,11 +27,11 @@ enum {
 struct exchange {
 	struct service_request request;
 	struct peer *peer;
-	struct form *form;             /* the reader of its body, once a part of a form has come */
-	bool in_image, has_image;      /* the form's current part, or one, is the image */
-	struct head_writer parameters; /* the form's others */
-	size_t parameter;              /* start of the last one */
-	const struct answer *answer;   /* once it is being sent; the request's */
+	struct form *form; /* the reader of its body, once a part of a form has come */
+	bool in_image, has_image, has_mask; /* the current part is one of both; the form has them */
+	struct head_writer parameters;      /* the form's others */
+	size_t parameter;                   /* start of the last one */
+	const struct answer *answer;        /* once it is being sent; the request's */
 	/* bytes of its body, including a form's parts around the image */
 	uint64_t taken, discarded;
 	size_t sent;   /* bytes of the current piece of a stream */
@@ -56,18 +56,27 @@ static enum error check_memory(const struct exchange *x, struct problem *problem
 	return x->parameters.failed ? no_memory(problem, "for the parameters") : ERR_OK;
 }
 
-/* A part with a file name is the image; but with curl -F chain=@FILE it is a parameter. */
+/* A part with a file name is the image, unless it is the mask; but with curl -F chain=@FILE it is a
+ * parameter. */
 static enum error begin_part(void *context, const char *name, bool file, struct problem *problem)
 {
 	struct exchange *x = context;
+	const bool mask = !strcmp(name, "mask");
+	char place[24];
 
-	x->in_image = file ? strcmp(name, "chain") : !strcmp(name, "image");
-	if (x->in_image && x->has_image)
+	x->in_image = mask || (file ? strcmp(name, "chain") : !strcmp(name, "image"));
+	if (mask ? x->has_mask || !x->request.body_size : x->in_image && x->has_image)
 		return problem_set_parameter(problem, ERR_BAD_REQUEST, name, "",
-		                             "the form has two images; send one per request");
+		                             mask
+		                                 ? "expected one mask, behind the image"
+		                                 : "the form has two images; send one per request");
+	snprintf(place, sizeof place, "%" PRIu64, x->request.body_size);
+	if (mask)
+		head_add(&x->parameters, HEAD_MASK, place);
+	x->has_mask |= mask;
 	x->has_image |= x->in_image;
 	if (x->in_image)
-		return ERR_OK;
+		return check_memory(x, problem);
 	if (x->request.head.parameters++ >= HEAD_PARAMETERS_MAX)
 		return problem_set(problem, ERR_BAD_REQUEST, "a request has at most %d parameters",
 		                   HEAD_PARAMETERS_MAX);

@@ -42,7 +42,7 @@ void head_extend(struct head_writer *w, const char *text, size_t size)
 
 void head_pack(struct head_writer *w, const struct head *head)
 {
-	static const enum head_text kept[] = {HEAD_METHOD, HEAD_PATH, HEAD_ACCEPT};
+	static const enum head_text kept[] = {HEAD_METHOD, HEAD_PATH, HEAD_ACCEPT, HEAD_MASK};
 
 	for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
 		if (head->text[kept[i]])
@@ -53,7 +53,7 @@ void head_pack(struct head_writer *w, const struct head *head)
 	}
 }
 
-/* Reads the texts of a block; that of a form has parameters alone. */
+/* Reads the texts of a block; that of a form has parameters and a mask alone. */
 static bool read_texts(struct head *head, const char *data, size_t size, bool form)
 {
 	const char *end = data + size, *name = NULL;
@@ -75,12 +75,15 @@ static bool read_texts(struct head *head, const char *data, size_t size, bool fo
 			}
 			head->parameters++;
 			name = NULL;
-		} else if (form || what < HEAD_METHOD || what >= HEAD_TEXTS || head->text[what]) {
+		} else if ((form && what != HEAD_MASK) || what < HEAD_METHOD ||
+		           what >= HEAD_TEXTS || head->text[what]) {
 			return false;
 		} else {
 			head->text[what] = text;
 		}
 	}
+	if (head->text[HEAD_MASK])
+		head->mask = strtoull(head->text[HEAD_MASK], NULL, 10);
 	return !name;
 }
 

@@ -22,6 +22,7 @@ enum head_text {
 	HEAD_CLIENT, /* an address, or `user` and its number; may be left out, like the rest */
 	HEAD_NAME,   /* a query parameter's, decoded; its value follows */
 	HEAD_VALUE,
+	HEAD_MASK, /* the number of bytes in the body of a form before its mask */
 #define HEADER(symbol, name, many) HEAD_##symbol,
 #include "link/headers.def"
 	HEAD_TEXTS
@@ -37,6 +38,7 @@ struct head {
 	} parameter[HEAD_PARAMETERS_MAX];
 	unsigned parameters; /* number given; only the first are kept */
 	uint64_t announced;  /* Content-Length; UINT64_MAX if missing */
+	uint64_t mask;       /* bytes of the body before its mask; 0: it has none */
 	bool loopback;       /* it arrived at a loopback address */
 	bool monitoring;     /* it arrived at an address for metrics and health only */
 	bool form;           /* its body is one: parameters may follow */
@@ -54,14 +56,14 @@ void head_add(struct head_writer *writer, enum head_text what, const char *text)
 void head_extend(struct head_writer *writer, const char *text, size_t size);
 void head_append(struct head_writer *writer, const void *data, size_t size);
 
-/* Adds what decides the result of a request for work: method, path, Accept, and all parameters. */
+/* Adds what decides the result of a request for work: method, path, Accept, mask, parameters. */
 void head_pack(struct head_writer *writer, const struct head *head);
 
 /* Reads a block, which belongs to the head from then on, even on failure. ERR_BAD_REQUEST: it is no
  * block with a method and a path in which nothing occurs twice. */
 enum error head_read(struct head *head, char *data, size_t size) MUST_CHECK;
 
-/* Reads a block of the form's parameters in the same way. ERR_BAD_REQUEST: it is none, or there are
- * too many of them. */
+/* Reads a block of the form's parameters and its mask in the same way. ERR_BAD_REQUEST: it is none,
+ * or there are too many of them. */
 enum error head_read_form(struct head *head, struct head_writer *block) MUST_CHECK;
 void head_fini(struct head *head);

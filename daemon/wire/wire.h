@@ -103,7 +103,9 @@ struct message_job {
 	uint32_t page;        /* PAGE_FIRST, PAGES_ALL, or the number of a page, from 1 */
 	uint32_t draft;       /* 1: the image may be decoded smaller, as chain_draft() says */
 	uint64_t body_size;   /* bytes */
-	uint64_t pixels_max;  /* limit for an image whose rows can be decoded in order */
+	uint64_t mask; /* bytes of the body before its mask, which is the rest; 0: it has none */
+	uint64_t mask_invert;       /* 1: the result is written where the mask is 0 */
+	uint64_t pixels_max;        /* limit for an image whose rows can be decoded in order */
 	uint64_t buffered_size_max; /* limit in bytes for an image that must be decoded whole */
 	uint64_t samples_max;       /* limit for a tile's result, see tiling_init() */
 	double verify_share;  /* otherwise: the share of tiles compared in one window, 0 to 1 */

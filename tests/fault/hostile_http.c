@@ -98,6 +98,8 @@ static const struct mode {
     {"form-many",
      room_for_form,
      {{SAY(FORM), DATA(EIGHT(EIGHT("\4n\0\5\0")) "\4n\0\5")}, {SAY(FINISH)}}},
+    {"form-mask", room_for_form, {{SAY(FORM), DATA("\006101")}, {SAY(FINISH), .size = 100}}},
+    {"head-mask", guest, {{HEAD(2, "\1POST\0\0069\0" RAW), .size = 100}}},
     {"form-late", room_for_form, {{SAY(FINISH)}, {SAY(FORM), DATA("\4n\0\5")}}},
     {"next-none", guest, {{GET(2)}, {UNTIL(ANSWER)}, {SAY(NEXT)}}},
     {"read-early", asked, {{SAY(READ), .size = 1}}},

@@ -13,12 +13,13 @@ TARGET = "/v1/filters/box?size=3&raw=10x10x1:u8&format=raw"
 MODES = {
     "guests": {"guest-unknown": "GUEST_END", "guest-name": "GUEST", "guest-ended": "GUEST_END", "guest-busy": "GUEST_END"},
     "heads": {"head-alone": "HEAD", "head-number": "HEAD", "head-second": "HEAD", "head-empty": "HEAD",
-              "head-cut": "HEAD", "head-path": "HEAD", "head-complete": "HEAD"},
+              "head-cut": "HEAD", "head-path": "HEAD", "head-complete": "HEAD",
+              "head-mask": "HEAD"},
     "wholes": {"whole-alone": "HEAD", "whole-empty": "HEAD", "whole-large": "HEAD", "whole-finish": "FINISH"},
     "bodies": {"lend-twice": "LEND", "lend-nothing": "LEND", "finish-more": "FINISH", "finish-twice": "FINISH",
                "fail-not": "FAIL", "fail-what": "FAIL", "refusal": "FAIL"},
     "forms": {"form-of-none": "FORM", "form-cut": "FINISH", "form-unnamed": "FINISH", "form-path": "FINISH",
-              "form-many": "FINISH", "form-late": "FORM", "next-none": "NEXT", "read-early": "READ"},
+              "form-many": "FINISH", "form-late": "FORM", "form-mask": "FINISH", "next-none": "NEXT", "read-early": "READ"},
     "others": {"request-unknown": "END", "fronts-word": "CUT", "fronts-answer": "ANSWER", "flags": "PONG",
                "data": "PONG", "type": "packet", "descriptors": "packet", "other-socket": "TILE_WAITS"}}
 

@@ -40,6 +40,7 @@ static void check(const struct head *head, size_t size)
 		expect_same(head->parameter[i].name, again.parameter[i].name);
 		expect_same(head->parameter[i].value, again.parameter[i].value);
 	}
+	must((head->text[HEAD_MASK] || !head->mask) && head->mask == again.mask);
 	must(head->text[HEAD_METHOD] && head->text[HEAD_PATH] && again.parameters == kept);
 	head_fini(&again);
 }

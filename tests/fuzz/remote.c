@@ -201,7 +201,7 @@ enum error request_take(struct request *r, int fd, uint64_t size, struct problem
 void routes_finish(struct request *r, uint64_t size)
 {
 	must(!r->answer.status && !treated(r)->finished && size <= treated(r)->lent);
-	must(r->head.parameters <= HEAD_PARAMETERS_MAX);
+	must(r->head.parameters <= HEAD_PARAMETERS_MAX && r->head.mask <= size);
 	for (unsigned i = 0; i < r->head.parameters; i++)
 		must(strlen(r->head.parameter[i].name) + strlen(r->head.parameter[i].value) <
 		     HEAD_FORM_MAX);

@@ -916,6 +916,37 @@ def filtered(pixels, filters, border="replicate", border_value=None, alpha=False
     return image
 
 
+def stretched(mask, width, height):
+    """Returns weights, 0 to 1, for an image of this size: a mask (height, width) or (…, 3) by its
+    luma, between the centres of whose pixels they are linear."""
+    shares = np.clip(np.nan_to_num(mask / FULL_SCALE[type_name(mask.dtype)]), 0, 1)
+    if shares.ndim == 3:
+        shares = shares @ [0.299, 0.587, 0.114]
+    for axis, count in ((0, height), (1, width)):
+        there = shares.shape[axis]
+        at = np.clip((np.arange(count) + 0.5) * there / count - 0.5, 0, there - 1)
+        before = np.floor(at).astype(int)
+        share = np.expand_dims(at - before, 1 - axis)
+        shares = (shares.take(before, axis) * (1 - share)
+                  + shares.take(np.minimum(before + 1, there - 1), axis) * share)
+    return shares
+
+
+def blended(pixels, result, weights, alpha=False):
+    """Returns an estimate of pixels mixed with their result, of which the weights say how much;
+    colours count by their alphas, unless those are nothing."""
+    kind = type_name(pixels.dtype)
+    before, after, share = pixels.astype(float), result.astype(float), weights[:, :, None]
+    parts = np.repeat(share, pixels.shape[2], 2)
+    if alpha:
+        total = share * after[:, :, -1:] + (1 - share) * before[:, :, -1:]
+        part = np.divide(share * after[:, :, -1:], total, out=share.copy(), where=total > 0)
+        parts[:, :, :-1] = part
+    mixed = np.where(parts == 1, after, np.where(parts == 0, before, parts * after + (1 - parts) * before))
+    noise = 1e-6 * (np.abs(before) + np.abs(after)) * ((share > 0) & (share < 1))
+    return quantised(Estimate(mixed, np.stack([noise, noise])), kind)
+
+
 def misrounded(ops, kind):
     """Returns the share of samples that may be rounded wrongly by filters one after another."""
     share = 0.0

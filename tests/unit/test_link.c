@@ -199,6 +199,7 @@ TEST(test_head)
 	    {BLOCK(START "\377\0"), false},
 	    {BLOCK(START "\2/other\0"), false},
 	    {BLOCK(START "\4sigma\0"), false},
+	    {BLOCK("\0067\0\0067\0"), true},
 	    {BLOCK(START "\0052\0"), false},
 	    {BLOCK(START "\4sigma\0\3::1\0\0052\0"), false},
 	    {BLOCK(START "\4sigma\0\0052\0\0053\0"), false},
@@ -246,9 +247,11 @@ TEST(test_head)
 	head_fini(&head);
 	head_add(&writer, HEAD_NAME, "sigma");
 	head_add(&writer, HEAD_VALUE, "2");
+	head_add(&writer, HEAD_MASK, "123456789012345678");
 	head.parameters = HEAD_PARAMETERS_MAX - 1;
 	assert_int_equal(head_read_form(&head, &writer), ERR_OK);
 	assert_int_equal(head.parameters, HEAD_PARAMETERS_MAX);
+	assert_true(head.mask == UINT64_C(123456789012345678));
 	assert_string_equal(head.parameter[HEAD_PARAMETERS_MAX - 1].value, "2");
 	head_fini(&head);
 }

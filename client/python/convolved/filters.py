@@ -24,7 +24,7 @@ class Options(TypedDict, total=False):
     regions: Value
     # Pixels around each region over which the result fades out
     feather: int
-    # 1: write the result everywhere but in the regions
+    # 1: write the result everywhere but in the regions, or by the inverse of the mask
     invert: bool
     # Channels that the filters change: all (default), color, alpha, red, green, blue, luma or
     # chroma

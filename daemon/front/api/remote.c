@@ -397,7 +397,7 @@ static bool receive_head(struct remote *remote, struct link_message *message)
 	if (!block)
 		return false;
 	memcpy(block, message->data, size);
-	if (!head_read(&head, block, size))
+	if (!head_read(&head, block, size) && !head.mask) /* a form's comes later */
 		r = add_request(remote, message->number,
 		                head.text[HEAD_CLIENT] ? head.text[HEAD_CLIENT] : "");
 	if (!r) {
@@ -436,7 +436,8 @@ static bool receive_finish(struct remote_request *r, uint64_t size)
 {
 	if (r->finished || size > r->lent)
 		return false;
-	if (r->form.size && !is_answered(r) && head_read_form(&r->request->head, &r->form))
+	if (r->form.size && !is_answered(r) &&
+	    (head_read_form(&r->request->head, &r->form) || r->request->head.mask > size))
 		return false;
 	r->finished = true;
 	r->asked = 0;

@@ -296,6 +296,10 @@ static enum error read_parameter(struct reading *r, enum scope scope, const char
 	double value;
 	enum error e;
 
+	if (!strcmp(name, "mask"))
+		return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text,
+		                             "mask: expected an image as a part of a form, behind "
+		                             "the part image: curl -F image=@FILE -F mask=@FILE");
 	if (one_filter && chain_knows_parameter(r->chain, name))
 		return chain_set_parameter(r->chain, name, text, problem);
 	while (p < end && (strcmp(p->name, name) != 0 || p->scope < scope))
@@ -512,11 +516,16 @@ static enum error parse(struct request *request, const char *filter, struct read
 		e = chain_set_regions(chain, r->regions, problem);
 	chain->border = r->border;
 	chain->regions.feather = r->feather;
-	chain->regions.invert = r->invert;
+	r->options.mask = request->head.mask;
+	r->options.mask_invert = r->invert;
+	chain->regions.invert = r->invert && (r->regions || !r->options.mask);
 	if (!e)
 		e = add_filters(r, problem);
 	if (!e)
 		e = check_together(r, terms->best, problem);
+	if (!e && r->options.mask && request->preset) /* which it would change */
+		e = problem_set_parameter(problem, ERR_BAD_PARAMETER, "mask", "",
+		                          "mask: expected a request without a preset");
 	if (!e) /* regions are given in the image, and the chain filters the roi */
 		regions_move(&chain->regions, &chain->coefficient[chain->regions.first],
 		             -(int)r->options.roi.x, -(int)r->options.roi.y);

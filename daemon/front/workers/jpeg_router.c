@@ -128,7 +128,7 @@ enum jpeg_reason jpeg_router_ask(const struct job *job, uint32_t *pixels_max)
 	*pixels_max = 0;
 	if (job->terms.codec == JPEG_BY_CPU)
 		return JPEG_REASON_REQUEST;
-	if (options->has_target || options->verify || job->gathering.kind ||
+	if (options->has_target || options->verify || options->mask || job->gathering.kind ||
 	    job->chain->chain->variant == VARIANT_REFERENCE)
 		return JPEG_REASON_PIXELS;
 	for (unsigned i = 0; (d = device_get(i)); i++)
