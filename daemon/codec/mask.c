@@ -61,7 +61,7 @@ enum error mask_open(struct mask **mask, const struct message_job *job, const st
 	enum error e;
 
 	if (!m)
-		return problem_set(problem, ERR_MEMORY, "no memory for the mask");
+		return no_memory(problem, "for the mask");
 	m->job = (struct message_job){.body_size = job->body_size,
 	                              .mask = job->mask,
 	                              .pixels_max = MIN(job->pixels_max, MAX(least, most)),
@@ -75,7 +75,7 @@ enum error mask_open(struct mask **mask, const struct message_job *job, const st
 	if (!e)
 		m->weights = calloc(1, doubles * sizeof *m->weights + image_row_size(&m->image));
 	if (!e && !m->weights)
-		e = problem_set(problem, ERR_MEMORY, "no memory to read it");
+		e = no_memory(problem, "to read it");
 	if (e)
 		return name_mask(e, problem);
 	m->grey[0] = m->weights + t->image.width;

@@ -159,7 +159,8 @@ def test_kernels(fresh):
 
 # Parameters that a filter, or a parameter of it, needs beside.
 NEEDED = {"convolve": {"kernel": "1"}, "lut": {"table": "0,1"}, "canny low": {"high": 6}, "canny high": {"low": 0},
-          "threshold size": {"method": "mean"}, "threshold offset": {"method": "mean"}}
+          "threshold size": {"method": "mean"}, "threshold offset": {"method": "mean"},
+          "equalize tiles": {"method": "clahe"}, "equalize clip": {"method": "clahe"}}
 
 
 def test_catalogue_is_what_is_accepted(fresh):
