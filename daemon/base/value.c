@@ -137,6 +137,5 @@ enum error value_parse(const struct value_kind *kind, const char *name, const ch
 	if (value_read(kind, text, value))
 		return ERR_OK;
 	value_describe(kind, valid, sizeof valid);
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, name, text, "%s: expected %s",
-	                             name, valid);
+	return bad_parameter(problem, name, text, "%s: expected %s", name, valid);
 }

@@ -54,8 +54,8 @@ enum error chain_add_filter(struct chain *chain, const char *name, struct proble
 	if (filter == FILTERS)
 		return filter_unknown(name, problem);
 	if (chain->count == CHAIN_FILTERS_MAX)
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "filters", name,
-		                             "a chain has at most %d filters", CHAIN_FILTERS_MAX);
+		return bad_parameter(problem, "filters", name, "a chain has at most %d filters",
+		                     CHAIN_FILTERS_MAX);
 	chain_append(chain, filter, CHANNELS_ALL);
 	return ERR_OK;
 }
@@ -144,11 +144,10 @@ static enum error parse_rows(const struct chain *chain, const struct parameter *
 		const int count = parse_row(&at, to + used, room - used);
 
 		if (count == -2)
-			return problem_set_parameter(
-			    problem, ERR_BAD_PARAMETER, p->name, text,
-			    "all matrices of a chain together have at most %d coefficients, and "
-			    "each has at most %dx%d",
-			    CHAIN_GIVEN_MAX, MATRIX_SIDE_MAX, MATRIX_SIDE_MAX);
+			return bad_parameter(problem, p->name, text,
+			                     "all matrices of a chain together have at most %d "
+			                     "coefficients, and each has at most %dx%d",
+			                     CHAIN_GIVEN_MAX, MATRIX_SIDE_MAX, MATRIX_SIDE_MAX);
 		if (count == -1 && p->type == PARAMETER_MATRIX)
 			return filter_refuse(problem, p->name, text,
 			                     "expected numbers from -1e9 to 1e9, as in "
@@ -221,9 +220,8 @@ enum error chain_set_parameter(struct chain *chain, const char *name, const char
 		return set_value(chain, p, i, text, problem);
 	for (i = 0; (p = filter_parameter(last_call(chain)->filter, i)); i++)
 		list_add(list, sizeof list, p->name);
-	return problem_set_parameter(
-	    problem, ERR_BAD_PARAMETER, name, text, "unknown parameter; %s takes %s",
-	    known_filters[last_call(chain)->filter].name, *list ? list : "none");
+	return bad_parameter(problem, name, text, "unknown parameter; %s takes %s",
+	                     known_filters[last_call(chain)->filter].name, *list ? list : "none");
 }
 
 enum error chain_parse_for(struct chain *chain, enum channels channels, const char *parameter,
@@ -239,7 +237,7 @@ enum error chain_parse_for(struct chain *chain, enum channels channels, const ch
 		    "expected at least one filter, as in %s=gaussian=sigma=1.4,sobel", parameter);
 	copy = strdup(text);
 	if (!copy)
-		return problem_set(problem, ERR_MEMORY, "no memory for the chain");
+		return no_memory(problem, "for the chain");
 	for (rest = copy; !e && rest;) {
 		char *link = strsep(&rest, ","); /* NAME=key=value:key=value */
 
@@ -248,10 +246,9 @@ enum error chain_parse_for(struct chain *chain, enum channels channels, const ch
 			char *value = strsep(&link, ":"), *key = strsep(&value, "=");
 
 			e = value ? chain_set_parameter(chain, key, value, problem)
-			          : problem_set_parameter(
-			                problem, ERR_BAD_PARAMETER, "filters", key,
-			                "expected parameters as key=value, separated by ':', "
-			                "as in gaussian=sigma=2");
+			          : bad_parameter(problem, "filters", key,
+			                          "expected parameters as key=value, separated by "
+			                          "':', as in gaussian=sigma=2");
 		}
 	}
 	free(copy);
@@ -362,24 +359,24 @@ static enum error check_resizing(const struct chain *chain, struct problem *prob
 		count += chain->call[i].filter == FILTER_RESIZE;
 	chain_radii(chain, at, chain->count, &x, &y);
 	if (count > 1)
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "filters", "resize",
-		                             "a chain has at most one resize");
+		return bad_parameter(problem, "filters", "resize",
+		                     "a chain has at most one resize");
 	if (count && chain->border == BORDER_CROP)
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "border", "crop",
-		                             "expected another border with resize, whose size is "
-		                             "that of the result");
+		return bad_parameter(
+		    problem, "border", "crop",
+		    "expected another border with resize, whose size is that of the result");
 	if (count && chain->regions.count && chain->border == BORDER_WRAP)
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "border", "wrap",
-		                             "expected another border with regions and resize");
+		return bad_parameter(problem, "border", "wrap",
+		                     "expected another border with regions and resize");
 	if (count && chain->border == BORDER_WRAP && (x || y) &&
 	    chain->call[at].value[RESIZE_FIT] == RESIZE_COVER)
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "border", "wrap",
-		                             "expected another border for windows after fit=cover, "
-		                             "which cuts off what they would see");
+		return bad_parameter(problem, "border", "wrap",
+		                     "expected another border for windows after fit=cover, which "
+		                     "cuts off what they would see");
 	if (count && !at && chain->regions.count)
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "regions", "",
-		                             "regions are for the filters before resize, and there "
-		                             "is none");
+		return bad_parameter(
+		    problem, "regions", "",
+		    "regions are for the filters before resize, and there is none");
 	return ERR_OK;
 }
 
@@ -389,13 +386,13 @@ enum error chain_check(const struct chain *chain, struct problem *problem)
 	enum error e;
 
 	if (!chain->count)
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "filters", "",
-		                             "expected at least one filter in filters, luma or "
-		                             "chroma, as in filters=gaussian=sigma=1.4,sobel");
+		return bad_parameter(problem, "filters", "",
+		                     "expected at least one filter in filters, luma or chroma, as "
+		                     "in filters=gaussian=sigma=1.4,sobel");
 	if (!chain->regions.count && (chain->regions.feather || chain->regions.invert))
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "regions", "",
-		                             "feather and invert need regions, as in "
-		                             "regions=40,30,80,100; invert, those or a mask");
+		return bad_parameter(problem, "regions", "",
+		                     "feather and invert need regions, as in regions=40,30,80,100; "
+		                     "invert, those or a mask");
 	for (uint32_t i = 0; i < chain->count; i++) {
 		e = check_call(chain, &chain->call[i], problem);
 		if (e)
@@ -408,16 +405,16 @@ enum error chain_check(const struct chain *chain, struct problem *problem)
 		return e;
 	/* Bounds the passes over the image, since each filter that gathers takes another run. */
 	if (canny > 1 || chain->count + canny * (CHAIN_CANNY_FILTERS - 1) > CHAIN_FILTERS_MAX)
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "filters", "canny",
-		                             "expected one canny at most, which counts as %d of "
-		                             "the %d filters that a chain may have",
-		                             CHAIN_CANNY_FILTERS, CHAIN_FILTERS_MAX);
+		return bad_parameter(problem, "filters", "canny",
+		                     "expected one canny at most, which counts as %d of the %d "
+		                     "filters that a chain may have",
+		                     CHAIN_CANNY_FILTERS, CHAIN_FILTERS_MAX);
 	if (gathering <= CHAIN_GATHERING_MAX)
 		return ERR_OK;
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "filters", "",
-	                             "expected at most %d filters that look at the whole image "
-	                             "first: equalize, canny, and threshold with method=otsu",
-	                             CHAIN_GATHERING_MAX);
+	return bad_parameter(problem, "filters", "",
+	                     "expected at most %d filters that look at the whole image first: "
+	                     "equalize, canny, and threshold with method=otsu",
+	                     CHAIN_GATHERING_MAX);
 }
 
 /* Returns true if the chain has so many coefficients, from this one on. */
@@ -572,13 +569,12 @@ enum error chain_border_pixel(const struct chain *chain, const struct image *ima
 
 	snprintf(text, sizeof text, "%u values", given);
 	if (given > 1 && image_planes(image) > 1)
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "border_value", text,
-		                             "the image has %u bands: give 1 value for all",
-		                             image->bands);
+		return bad_parameter(problem, "border_value", text,
+		                     "the image has %u bands: give 1 value for all", image->bands);
 	if (given > 1 && given != image->bands && given != colours)
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "border_value", text,
-		                             "the image has %u bands: give 1 or %u values",
-		                             image->bands, image->bands);
+		return bad_parameter(problem, "border_value", text,
+		                     "the image has %u bands: give 1 or %u values", image->bands,
+		                     image->bands);
 	for (uint32_t b = 0; b < bands; b++) {
 		if (b >= colours && given < bands)
 			pixel[b] = full;
@@ -588,10 +584,9 @@ enum error chain_border_pixel(const struct chain *chain, const struct image *ima
 		    (pixel[b] >= 0 && pixel[b] <= full && pixel[b] == floor(pixel[b])))
 			continue;
 		snprintf(text, sizeof text, "%g", pixel[b]);
-		return problem_set_parameter(
-		    problem, ERR_BAD_PARAMETER, "border_value", text,
-		    "the image's pixels are %s: expected integers from 0 to %g",
-		    pixel_type_rows[image->type].name, full);
+		return bad_parameter(problem, "border_value", text,
+		                     "the image's pixels are %s: expected integers from 0 to %g",
+		                     pixel_type_rows[image->type].name, full);
 	}
 	return ERR_OK;
 }

@@ -9,7 +9,7 @@ static enum error lower(const struct chain *chain, uint32_t i, struct operation 
                         struct problem *problem)
 {
 	return filter_lower(&chain->call[i], chain->coefficient, op)
-	           ? problem_set(problem, ERR_MEMORY, "no memory for a filter")
+	           ? no_memory(problem, "for a filter")
 	           : ERR_OK;
 }
 
@@ -26,11 +26,11 @@ static enum error other_variants(const struct chain *chain, uint32_t i, const ch
 			list_add(list, sizeof list, kernel_name(k));
 	operation_fini(&op);
 	return e ? e
-	         : problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", name,
-	                                 "%s%s %s%s, expected general, reference, %s",
-	                                 known ? name : "", known ? " does not support" : "for",
-	                                 known_filters[chain->call[i].filter].name,
-	                                 known ? " with these values" : "", list);
+	         : bad_parameter(problem, "variant", name,
+	                         "%s%s %s%s, expected general, reference, %s", known ? name : "",
+	                         known ? " does not support" : "for",
+	                         known_filters[chain->call[i].filter].name,
+	                         known ? " with these values" : "", list);
 }
 
 static enum error check_radius(const struct kernel_row *row, const struct chain *chain, uint32_t i,
@@ -46,10 +46,9 @@ static enum error check_radius(const struct kernel_row *row, const struct chain 
 		radius = operation_extreme(op, false).radius_x;
 	if (radius <= row->radius)
 		return ERR_OK;
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", row->name,
-	                             "%s supports windows of radius up to %u; that of %s is %u",
-	                             row->name, row->radius,
-	                             known_filters[chain->call[i].filter].name, radius);
+	return bad_parameter(problem, "variant", row->name,
+	                     "%s supports windows of radius up to %u; that of %s is %u", row->name,
+	                     row->radius, known_filters[chain->call[i].filter].name, radius);
 }
 
 static enum error check_kernel(const struct chain *chain, enum kernel kernel,
@@ -79,9 +78,9 @@ static enum error check_kernel(const struct chain *chain, enum kernel kernel,
 	for (enum filter f = 0; f < FILTERS; f++)
 		if (row->operations & filter_kernels(f))
 			list_add(list, sizeof list, known_filters[f].name);
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", row->name,
-	                             "%s supports none of these filters; it supports %s", row->name,
-	                             *list ? list : "none by itself");
+	return bad_parameter(problem, "variant", row->name,
+	                     "%s supports none of these filters; it supports %s", row->name,
+	                     *list ? list : "none by itself");
 }
 
 enum error chain_set_variant(struct chain *chain, const char *name, struct problem *problem)
@@ -95,9 +94,9 @@ enum error chain_set_variant(struct chain *chain, const char *name, struct probl
 		return ERR_OK;
 	chain->variant = kernel + 1;
 	if (chain_has_shares(chain))
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "variant", name,
-		                             "a kernel is for windows of certain sizes: for it "
-		                             "expected sigma in pixels, not in %%");
+		return bad_parameter(problem, "variant", name,
+		                     "a kernel is for windows of certain sizes: for it expected "
+		                     "sigma in pixels, not in %%");
 	if (kernel < KERNELS && kernel_row(kernel)->operations)
 		return check_kernel(chain, kernel, problem);
 	return other_variants(chain, 0, name, false, problem);
@@ -127,13 +126,12 @@ enum error chain_check_channels(enum channels channels, const struct image *imag
 		return ERR_OK;
 	snprintf(has, sizeof has, "has %u band%s%s", image->bands, image->bands > 1 ? "s" : "",
 	         image->alpha ? ", one of them alpha" : "");
-	return problem_set_parameter(problem, ERR_BAD_PARAMETER, "channels",
-	                             channel_names[channels], "%s needs an image %s; this one %s",
-	                             channel_names[channels],
-	                             channels == CHANNELS_ALPHA ? "with alpha"
-	                             : channels == CHANNELS_RED ? "in RGB or grey"
-	                                                        : "in RGB",
-	                             cmyk ? "is in CMYK" : has);
+	return bad_parameter(problem, "channels", channel_names[channels],
+	                     "%s needs an image %s; this one %s", channel_names[channels],
+	                     channels == CHANNELS_ALPHA ? "with alpha"
+	                     : channels == CHANNELS_RED ? "in RGB or grey"
+	                                                : "in RGB",
+	                     cmyk ? "is in CMYK" : has);
 }
 
 static enum error check_pixels(const struct chain *chain, uint32_t i, const struct image *image,
@@ -160,12 +158,12 @@ static enum error check_pixels(const struct chain *chain, uint32_t i, const stru
 	for (enum pixel_type t = 0; t < PIXEL_TYPES; t++)
 		if (row->types >> t & 1)
 			list_add(types, sizeof types, pixel_type_rows[t].name);
-	e = problem_set_parameter(
-	    problem, ERR_BAD_PARAMETER, "variant", row->name,
-	    "%s supports %s of%s%s%s%s bands; %s needs %u bands of %s here", row->name, types,
-	    row->bands & 2 ? " 1" : "", row->bands & 4 ? " 2" : "", row->bands & 8 ? " 3" : "",
-	    row->bands & 16 ? " 4" : "", known_filters[chain->call[i].filter].name, image->bands,
-	    pixel_type_rows[type].name);
+	e = bad_parameter(problem, "variant", row->name,
+	                  "%s supports %s of%s%s%s%s bands; %s needs %u bands of %s here",
+	                  row->name, types, row->bands & 2 ? " 1" : "", row->bands & 4 ? " 2" : "",
+	                  row->bands & 8 ? " 3" : "", row->bands & 16 ? " 4" : "",
+	                  known_filters[chain->call[i].filter].name, image->bands,
+	                  pixel_type_rows[type].name);
 out:
 	operation_fini(&op);
 	return e;
@@ -181,23 +179,23 @@ static enum error check_colours(const struct filter_call *call, const struct ima
 	char text[32];
 
 	if (row->mixes && (cmyk || (colours != 3 && !(row->takes_grey && colours == 1))))
-		return problem_set_parameter(
-		    problem, ERR_BAD_PARAMETER, "filters", known_filters[call->filter].name,
-		    "%s needs an image in RGB%s; this one %s", known_filters[call->filter].name,
-		    row->takes_grey ? " or grey" : "",
-		    cmyk           ? "is in CMYK"
-		    : colours == 1 ? "is grey"
-		                   : "has other colours");
+		return bad_parameter(problem, "filters", known_filters[call->filter].name,
+		                     "%s needs an image in RGB%s; this one %s",
+		                     known_filters[call->filter].name,
+		                     row->takes_grey ? " or grey" : "",
+		                     cmyk           ? "is in CMYK"
+		                     : colours == 1 ? "is grey"
+		                                    : "has other colours");
 	if (numbers <= 1 || numbers == colours)
 		return ERR_OK;
 	if (row->by_colour)
 		name = filter_parameter(call->filter, (size_t)__builtin_ctz(row->by_colour))->name;
 	snprintf(text, sizeof text, "%u for each colour", numbers);
-	return problem_set_parameter(
-	    problem, ERR_BAD_PARAMETER, name, text,
-	    "the image has %u colour%s, and %s numbers for %u: expected one "
-	    "for all, or one for each",
-	    colours, colours > 1 ? "s" : "", known_filters[call->filter].name, numbers);
+	return bad_parameter(problem, name, text,
+	                     "the image has %u colour%s, and %s numbers for %u: expected one for "
+	                     "all, or one for each",
+	                     colours, colours > 1 ? "s" : "", known_filters[call->filter].name,
+	                     numbers);
 }
 
 enum error chain_check_image(const struct chain *chain, const struct image *image, bool cmyk,

@@ -78,12 +78,11 @@ static enum error find_sizes(const struct filter_call *call, uint32_t width, uin
 	return ERR_OK;
 }
 
-static enum error check_resize(const struct filter_call *call, const double *coefficients,
+static enum error check_resize(const struct filter_call *call, const double *,
                                struct problem *problem)
 {
 	const bool w = !isnan(call->value[RESIZE_WIDTH]), h = !isnan(call->value[RESIZE_HEIGHT]);
 
-	(void)coefficients;
 	if (!w && !h)
 		return filter_refuse(problem, "width", "",
 		                     "expected width, height or both, as in width=320");
@@ -127,7 +126,7 @@ enum error chain_size_to(const struct chain *chain, uint32_t width, uint32_t hei
 
 	*sized = chain_copy(chain, 0);
 	if (!*sized)
-		return problem_set(problem, ERR_MEMORY, "no memory for the chain");
+		return no_memory(problem, "for the chain");
 	for (uint32_t k = 0; !e && k < chain->count; k++) {
 		struct filter_call *call = &(*sized)->call[k];
 
@@ -201,11 +200,11 @@ enum error chain_geometry(const struct chain *chain, const struct image *image, 
 	}
 	chain_crops(chain, &g->crop[0], &g->crop[1]);
 	if (image->width <= 2 * g->crop[0] || image->height <= 2 * g->crop[1])
-		return problem_set_parameter(
-		    problem, ERR_IMAGE_TOO_SMALL, "border", "crop",
-		    "the image (or roi) is %ux%u and the filter's window %ux%u: crop "
-		    "leaves nothing; choose another border",
-		    image->width, image->height, 2 * g->crop[0] + 1, 2 * g->crop[1] + 1);
+		return problem_set_parameter(problem, ERR_IMAGE_TOO_SMALL, "border", "crop",
+		                             "the image (or roi) is %ux%u and the filter's window "
+		                             "%ux%u: crop leaves nothing; choose another border",
+		                             image->width, image->height, 2 * g->crop[0] + 1,
+		                             2 * g->crop[1] + 1);
 	g->size[0] -= 2 * g->crop[0];
 	g->size[1] -= 2 * g->crop[1];
 	return ERR_OK;

@@ -80,8 +80,8 @@ enum error filter_unknown(const char *name, struct problem *problem)
 		if (text_is_nearer(name, elsewhere[i][0], &least))
 			nearest = filter_parse(elsewhere[i][1]);
 	if (!*name)
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "filter", name,
-		                             "a filter without a name; the filters are %s", list);
+		return bad_parameter(problem, "filter", name,
+		                     "a filter without a name; the filters are %s", list);
 	if (nearest == FILTERS)
 		return problem_set_parameter(problem, ERR_UNKNOWN_FILTER, "filter", name,
 		                             "the filters are %s", list);

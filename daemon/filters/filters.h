@@ -159,8 +159,7 @@ enum error filter_unknown(const char *name, struct problem *problem) MUST_CHECK;
 
 /* Writes "NAME: " and the expectation of a value (printf-style). Returns ERR_BAD_PARAMETER. */
 #define filter_refuse(problem, name, value, format, ...)                                           \
-	problem_set_parameter(problem, ERR_BAD_PARAMETER, name, value, "%s: " format, name,        \
-	                      ##__VA_ARGS__)
+	bad_parameter(problem, name, value, "%s: " format, name, ##__VA_ARGS__)
 
 /* Returns the i-th parameter of a filter, or NULL after the last. */
 const struct parameter *filter_parameter(enum filter filter, size_t i);

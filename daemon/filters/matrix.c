@@ -47,9 +47,8 @@ static enum error check_convolve(const struct filter_call *call, const double *c
 	char text[32];
 
 	if (!n->width)
-		return problem_set_parameter(
-		    problem, ERR_BAD_PARAMETER, "kernel", "",
-		    "convolve needs kernel, as in kernel=1,2,1;2,4,2;1,2,1");
+		return bad_parameter(problem, "kernel", "",
+		                     "convolve needs kernel, as in kernel=1,2,1;2,4,2;1,2,1");
 	if (given == 0)
 		return filter_refuse(problem, "scale", "0", "expected a number other than 0");
 	if (sums.magnitudes <= max * fabs(sums.scale))
@@ -143,9 +142,8 @@ static void lower_laplacian(const struct filter_call *call, struct operation *op
 	set_3x3(matrices[(size_t)call->value[LAPLACIAN_CONNECTIVITY]], op);
 }
 
-static void lower_emboss(const struct filter_call *call, struct operation *op)
+static void lower_emboss(const struct filter_call *, struct operation *op)
 {
-	(void)call;
 	set_3x3((const double[]){-2, -1, 0, -1, 1, 1, 0, 1, 2}, op);
 }
 
@@ -268,10 +266,9 @@ static void canny_radius(const struct filter_call *call, uint32_t *x, uint32_t *
 	*x = *y = 2 + (sigma > 0 ? filter_gaussian_radius(sigma) : 0);
 }
 
-static enum error check_canny(const struct filter_call *call, const double *coefficients,
+static enum error check_canny(const struct filter_call *call, const double *,
                               struct problem *problem)
 {
-	(void)coefficients;
 	if (call->value[CANNY_LOW] <= call->value[CANNY_HIGH])
 		return ERR_OK;
 	return filter_refuse(problem, "high", "", "expected at least low, which is %g",
@@ -290,9 +287,8 @@ static void lower_canny(const struct filter_call *call, const double *coefficien
 	filter_set_plane(call, coefficients, op);
 }
 
-static enum gather canny_gathers(const struct filter_call *call)
+static enum gather canny_gathers(const struct filter_call *)
 {
-	(void)call;
 	return GATHER_EDGES;
 }
 

@@ -141,8 +141,8 @@ enum error regions_parse(const char *text, double *numbers, size_t room, struct 
 		return filter_refuse(
 		    problem, "regions", text,
 		    "expected x,y,width,height, ellipse:x,y,width,height or polygon:x,y x,y x,y… "
-		    "in whole pixels, separated by ';', with sides of at least 1 (of an ellipse "
-		    "at most %d) or %d to %d corners (%d in all) that are not all on a line, as in "
+		    "in whole pixels, separated by ';', with sides of at least 1 (of an ellipse at "
+		    "most %d) or %d to %d corners (%d in all) that are not all on a line, as in "
 		    "40,30,80,100;ellipse:10,10,64,64;polygon:9,9 90,20 40,80; number %u differs",
 		    ELLIPSE_SIDE_MAX, REGION_CORNERS_MIN, REGION_CORNERS_MAX, REGIONS_CORNERS_MAX,
 		    i + 1);
@@ -198,10 +198,10 @@ enum error regions_check(const struct regions *regions, const double *numbers,
 		snprintf(text, sizeof text, "%s%s%g,%g,%g,%g", prefixes[(int)shape[REGION_KIND]],
 		         is_polygon(shape) ? "in " : "", shape[REGION_X], shape[REGION_Y],
 		         shape[REGION_WIDTH], shape[REGION_HEIGHT]);
-		return problem_set_parameter(problem, ERR_BAD_PARAMETER, "regions", text,
-		                             "region %u lies outside the image (or roi), which is "
-		                             "%ux%u; this one is counted from its corner",
-		                             i + 1, image->width, image->height);
+		return bad_parameter(problem, "regions", text,
+		                     "region %u lies outside the image (or roi), which is %ux%u; "
+		                     "this one is counted from its corner",
+		                     i + 1, image->width, image->height);
 	}
 	return ERR_OK;
 }

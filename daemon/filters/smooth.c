@@ -89,9 +89,8 @@ static void lower_gaussian(const struct filter_call *call, struct operation *op)
 const struct filter_row filter_of_GAUSSIAN = {
     .radius = gaussian_radius, .sigma = gaussian_sigma, .smoothing = true, .lower = lower_gaussian};
 
-static void lower_box(const struct filter_call *call, struct operation *op)
+static void lower_box(const struct filter_call *, struct operation *op)
 {
-	(void)call;
 	filter_blur(op, INFINITY, INFINITY);
 }
 

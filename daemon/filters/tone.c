@@ -36,10 +36,9 @@ static void lower_gamma(const struct filter_call *call, struct operation *op)
 
 const struct filter_row filter_of_GAMMA = {.lower = lower_gamma};
 
-static enum error check_levels(const struct filter_call *call, const double *coefficients,
+static enum error check_levels(const struct filter_call *call, const double *,
                                struct problem *problem)
 {
-	(void)coefficients;
 	/* Floats must be able to stretch the range. */
 	if (call->value[LEVELS_WHITE] - call->value[LEVELS_BLACK] >= 0.01 - 1e-9)
 		return ERR_OK;
@@ -57,9 +56,8 @@ static void lower_levels(const struct filter_call *call, struct operation *op)
 
 const struct filter_row filter_of_LEVELS = {.check = check_levels, .lower = lower_levels};
 
-static void lower_invert(const struct filter_call *call, struct operation *op)
+static void lower_invert(const struct filter_call *, struct operation *op)
 {
-	(void)call;
 	set_curve(op, 1, 0,
 	          &(struct curve){
 	              .low = -INFINITY, .high = INFINITY, .exponent = 1, .scale = -1, .shift = 1});
@@ -67,7 +65,7 @@ static void lower_invert(const struct filter_call *call, struct operation *op)
 
 const struct filter_row filter_of_INVERT = {.lower = lower_invert};
 
-static enum error check_linear(const struct filter_call *call, const double *coefficients,
+static enum error check_linear(const struct filter_call *call, const double *,
                                struct problem *problem)
 {
 	static const char expected[] = "expected one number, or one for each colour, as in "
@@ -75,7 +73,6 @@ static enum error check_linear(const struct filter_call *call, const double *coe
 	const struct numbers *gain = &call->numbers[LINEAR_GAIN],
 	                     *bias = &call->numbers[LINEAR_BIAS];
 
-	(void)coefficients;
 	if (gain->height > 1 || gain->width > BANDS_MAX)
 		return filter_refuse(problem, "gain", "", "%s", expected);
 	if (bias->height > 1 || bias->width > BANDS_MAX ||
@@ -199,14 +196,13 @@ static enum operation_kind equalize_kind(const struct filter_call *call)
 	return equalize_gathers(call) == GATHER_TILES ? OPERATION_CLAHE : OPERATION_LUT;
 }
 
-static enum error check_equalize(const struct filter_call *call, const double *coefficients,
+static enum error check_equalize(const struct filter_call *call, const double *,
                                  struct problem *problem)
 {
 	const char *excess = !isnan(call->value[EQUALIZE_TILES])  ? "tiles"
 	                     : !isnan(call->value[EQUALIZE_CLIP]) ? "clip"
 	                                                          : NULL;
 
-	(void)coefficients;
 	if (!excess || call->value[EQUALIZE_METHOD] == EQUALIZE_BY_CLAHE)
 		return ERR_OK;
 	return filter_refuse(problem, excess, "",
@@ -270,7 +266,7 @@ static enum operation_kind threshold_kind(const struct filter_call *call)
 	return is_local(call) ? OPERATION_LOCAL_THRESHOLD : OPERATION_THRESHOLD;
 }
 
-static enum error check_threshold(const struct filter_call *call, const double *coefficients,
+static enum error check_threshold(const struct filter_call *call, const double *,
                                   struct problem *problem)
 {
 	const struct numbers *value = &call->numbers[THRESHOLD_VALUE];
@@ -281,7 +277,6 @@ static enum error check_threshold(const struct filter_call *call, const double *
 	                     : !by_value && value->width                       ? "value"
 	                                                                       : NULL;
 
-	(void)coefficients;
 	if (value->height > 1 || value->width > BANDS_MAX)
 		return filter_refuse(
 		    problem, "value", "",
@@ -340,12 +335,11 @@ static bool makes_alpha(const struct filter_call *call)
 	return call->numbers[COLORMATRIX_MATRIX].height == BANDS_MAX;
 }
 
-static enum error check_colormatrix(const struct filter_call *call, const double *coefficients,
+static enum error check_colormatrix(const struct filter_call *call, const double *,
                                     struct problem *problem)
 {
 	const struct numbers *n = &call->numbers[COLORMATRIX_MATRIX];
 
-	(void)coefficients;
 	if ((n->width == 4 && n->height == 3) || (n->width == 5 && n->height == 4))
 		return ERR_OK;
 	return filter_refuse(

@@ -795,14 +795,13 @@ static bool each_sample(const struct operation *op, const struct scale *scale,
 }
 
 /* Reads a plane of the whole image, which is repeated beyond it, or of its middle. */
-static bool edges(const struct operation *op, const struct scale *scale, const struct canvas *in,
+static bool edges(const struct operation *op, const struct scale *scale, const struct canvas *,
                   struct canvas *out)
 {
 	const int width = (int)op->plane_width, height = (int)op->plane_height;
 	const int left = ((int)scale->image->width - width) / 2;
 	const int top = ((int)scale->image->height - height) / 2;
 
-	(void)in;
 	for (size_t i = 0; i < canvas_samples(out); i++) {
 		const int x = out->at.x + (int)(i / out->bands % out->at.width) - left;
 		const int y = out->at.y + (int)(i / out->bands / out->at.width) - top;
@@ -893,10 +892,9 @@ static bool find_extremes(const struct operation *op, bool largest, const struct
 }
 
 /* The error of the smallest is at most the largest error. */
-static bool extreme(const struct operation *op, const struct scale *scale, const struct canvas *in,
+static bool extreme(const struct operation *op, const struct scale *, const struct canvas *in,
                     struct canvas *out)
 {
-	(void)scale;
 	return find_extremes(op, op->largest, in, in->value, out, out->value) &&
 	       (in->exact || find_extremes(op, true, in, in->slack, out, out->slack));
 }

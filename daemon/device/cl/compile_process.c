@@ -252,12 +252,11 @@ static int turns; /* timer signals during the current compilation */
 
 /* Handles the timer's signal. Renews the alarm, so that LIMIT_S limits processor time, not pauses.
  */
-static void look(int number)
+static void look(int)
 {
 	const struct timespec nap = {.tv_nsec = NAP_MS * 1000000};
 	int error = errno;
 
-	(void)number;
 	if (++turns < LIMIT_S * 1000 / TURN_MS)
 		alarm(LIMIT_S);
 	for (int ms = 0; ms < ASIDE_MS && now_ns() < atomic_load(aside_until); ms += NAP_MS)

@@ -30,9 +30,8 @@ enum { TRIES = 10, ROOM = 16 << 20 /* bytes: some dozens of programs */ };
 
 static const char random_part[] = "XXXXXX";
 
-static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *walk)
+static int remove_entry(const char *path, const struct stat *, int, struct FTW *)
 {
-	(void)status, (void)type, (void)walk;
 	return remove(path);
 }
 

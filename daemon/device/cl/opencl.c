@@ -213,9 +213,8 @@ static void device_describe(struct device *device, cl_platform_id platform)
 }
 
 /* Logs what the driver reports about the context. The driver calls it from threads of its own. */
-static void CL_CALLBACK context_notify(const char *text, const void *data, size_t size, void *user)
+static void CL_CALLBACK context_notify(const char *text, const void *, size_t, void *)
 {
-	(void)data, (void)size, (void)user;
 	log_warning("driver: %s", text);
 }
 
