@@ -35,6 +35,7 @@ struct builder {
 	variant_chooser *choose;   /* NULL: the table's choice */
 	void *user;
 	struct plan *plan;
+	enum error e; /* the first one: nothing but general steps is added after it */
 	enum place at, busy;
 	enum pixel_type type;
 	bool ycc;
@@ -141,8 +142,8 @@ static bool choose_kernel(struct builder *b, const struct work *work, enum kerne
  * operation without a general kernel if no kernel does it, if the chain names one of its parts or
  * general kernels, or if the kernel is not compiled. offset: added to the result, in pixel values;
  * keep, alpha: as in struct work. */
-static enum error add_filter(struct builder *b, const struct operation *op, double offset,
-                             uint32_t keep, uint32_t alpha)
+static void add_filter(struct builder *b, const struct operation *op, double offset, uint32_t keep,
+                       uint32_t alpha)
 {
 	const struct device *device = programs_device(b->programs);
 	const struct work work = {.operation = op,
@@ -161,26 +162,25 @@ static enum error add_filter(struct builder *b, const struct operation *op, doub
 	enum kernel kernel = general;
 	enum program_state state;
 	struct step step;
-	enum error e;
 	bool named;
 
 	if (general < KERNELS)
 		general_shape = variant_general_shape(device, general);
-	if (general == KERNELS && names_part)
-		return ERR_OK;
+	if (b->e || (general == KERNELS && names_part))
+		return;
 	shape = general_shape;
 	named = choose_kernel(b, &work, &kernel, &shape);
 	if (kernel == KERNELS)
-		return ERR_OK;
-	e = try_kernel(b, &work, offset, kernel, shape, &step, &state);
-	if (!e && state != PROGRAM_READY && !named) {
+		return;
+	b->e = try_kernel(b, &work, offset, kernel, shape, &step, &state);
+	if (!b->e && state != PROGRAM_READY && !named) {
 		step_release(&step);
 		if (general == KERNELS)
-			return ERR_OK;
-		e = try_kernel(b, &work, offset, general, general_shape, &step, &state);
+			return;
+		b->e = try_kernel(b, &work, offset, general, general_shape, &step, &state);
 	}
-	if (e)
-		return e;
+	if (b->e)
+		return;
 	if (step.kernel == KERNEL_SEP_TWO_PASS) {
 		/* The row pass writes transposed floats, the column pass reads them. */
 		struct step second = step;
@@ -194,7 +194,6 @@ static enum error add_filter(struct builder *b, const struct operation *op, doub
 		step = second;
 	}
 	add_step(b, &step);
-	return ERR_OK;
 }
 
 static bool wants_ycc(const struct image *image, const struct filter_call *call)
@@ -247,18 +246,17 @@ static void count_points(struct builder *b, bool down, bool across, uint32_t poi
 }
 
 /* Appends a step to a lattice, or (grow) from it. */
-static enum error add_scaled(struct builder *b, struct step step, bool grow)
+static void add_scaled(struct builder *b, struct step step, bool grow)
 {
-	enum error e = weights_new_lattice(programs_device(b->programs), &b->points.lattice, grow,
-	                                   &step.weights);
-
-	if (!e)
+	if (!b->e)
+		b->e = weights_new_lattice(programs_device(b->programs), &b->points.lattice, grow,
+		                           &step.weights);
+	if (!b->e)
 		add_general(b, &step);
-	return e;
 }
 
 /* Appends the filter on the lattice points. */
-static enum error add_between(struct builder *b, const struct operation *op)
+static void add_between(struct builder *b, const struct operation *op)
 {
 	double filter[2 * (2 * LATTICE_RADIUS_MAX + 1)];
 	const uint32_t radius = op->lattice.radius, width = b->width;
@@ -268,66 +266,59 @@ static enum error add_between(struct builder *b, const struct operation *op)
 	                            .smoothing = true,
 	                            .coefficients = filter,
 	                            .gain = 1};
-	enum error e;
 
 	lattice_filter(&op->lattice, op->sigma, filter);
 	memcpy(filter + 2 * radius + 1, filter, (2 * radius + 1) * sizeof *filter);
 	b->width = width < op->lattice.stride ? 1 : width / op->lattice.stride;
-	e = add_filter(b, &between, 0, 0, 0);
+	add_filter(b, &between, 0, 0, 0);
 	b->width = width;
-	return e;
 }
 
 /* Adds a Gaussian of large sigma on a lattice (filters/lattice.h): shrinks the image to lattice
  * points (down, then across), filters them, and grows them back to pixels (across, then down). In a
  * direction that has been shrunk, regions are measured in points. */
-static enum error add_lattice(struct builder *b, const struct operation *op, uint32_t keep)
+static void add_lattice(struct builder *b, const struct operation *op, uint32_t keep)
 {
 	const enum pixel_type type = b->type;
 	const enum place original = b->at, busy = b->busy;
 	const uint32_t radius = op->lattice.radius;
-	enum error e;
 
 	b->points = (struct step_points){op->lattice, b->expand_x, b->expand_y, false, false};
 	if (busy == PLACE_IN && keep)
 		b->busy = original;
 	count_points(b, true, false, radius);
 	b->expand_x += op->radius_x;
-	e = add_scaled(b, begin_step(b, KERNEL_SHRINK_DOWN, type, PIXEL_F32), false);
+	add_scaled(b, begin_step(b, KERNEL_SHRINK_DOWN, type, PIXEL_F32), false);
 	count_points(b, true, true, radius);
-	if (!e)
-		e = add_scaled(b, begin_step(b, KERNEL_SHRINK_ACROSS, b->type, PIXEL_F32), false);
+	add_scaled(b, begin_step(b, KERNEL_SHRINK_ACROSS, b->type, PIXEL_F32), false);
 	count_points(b, true, true, 0);
-	if (!e)
-		e = add_between(b, op);
+	add_between(b, op);
 	count_points(b, true, false, 0);
-	if (!e)
-		e = add_scaled(b, begin_last(b, KERNEL_GROW_ACROSS, original, PIXEL_F32, 0), true);
+	add_scaled(b, begin_last(b, KERNEL_GROW_ACROSS, original, PIXEL_F32, 0), true);
 	count_points(b, false, false, 0);
-	if (!e)
-		e = add_scaled(b, begin_last(b, KERNEL_GROW_DOWN, original, type, keep), true);
+	add_scaled(b, begin_last(b, KERNEL_GROW_DOWN, original, type, keep), true);
 	b->points = (struct step_points){0};
 	b->busy = busy;
-	return e;
 }
 
 /* Adds a filter, directly or on a lattice. */
-static enum error add_operation(struct builder *b, const struct operation *op, double offset,
-                                uint32_t keep, uint32_t alpha)
+static void add_operation(struct builder *b, const struct operation *op, double offset,
+                          uint32_t keep, uint32_t alpha)
 {
-	return op->lattice.stride ? add_lattice(b, op, keep)
-	                          : add_filter(b, op, offset, keep, alpha);
+	if (op->lattice.stride)
+		add_lattice(b, op, keep);
+	else
+		add_filter(b, op, offset, keep, alpha);
 }
 
 /* Adds an operation on premultiplied floats (plain ones unless alpha_weighted), with a conversion
- * before it where it reads them. *last: begins the step that makes pixels of them. */
-static enum error add_in_floats(struct builder *b, const struct operation *op, bool alpha_weighted,
-                                enum kernel kernel, uint32_t keep, struct step *last)
+ * before it where it reads them. Begins the step that makes pixels of them. */
+static struct step add_in_floats(struct builder *b, const struct operation *op, bool alpha_weighted,
+                                 enum kernel kernel, uint32_t keep)
 {
 	const enum pixel_type type = b->type;
 	const enum place original = b->at;
 	struct step step;
-	enum error e;
 
 	b->busy = original;
 	step = begin_step(b, KERNEL_PREMULTIPLY, type, PIXEL_F32);
@@ -335,81 +326,77 @@ static enum error add_in_floats(struct builder *b, const struct operation *op, b
 	step.expand_y += op->radius_y;
 	step.alpha = alpha_weighted;
 	add_general(b, &step);
-	e = add_operation(b, op, 0, 0, 0);
-	*last = begin_last(b, kernel, original, type, keep);
+	add_operation(b, op, 0, 0, 0);
+	step = begin_last(b, kernel, original, type, keep);
 	b->busy = PLACE_IN;
-	return e;
+	return step;
 }
 
 /* Adds a blur and the comparison with it: as one step, or as a blur in floats and a step that
  * compares. */
-static enum error add_comparison(struct builder *b, const struct operation *op, uint32_t keep,
-                                 bool alpha_weighted)
+static void add_comparison(struct builder *b, const struct operation *op, uint32_t keep,
+                           bool alpha_weighted)
 {
 	const enum kernel kernel =
 	    op->kind == OPERATION_LOCAL_THRESHOLD ? KERNEL_THRESHOLD_LOCAL : KERNEL_UNSHARP;
 	struct operation blur = *op;
 	struct step step;
 	const uint32_t steps = b->plan->list.count;
-	enum error e = ERR_OK;
 
 	if (!alpha_weighted && !op->lattice.stride)
-		e = add_filter(b, op, 0, keep, 0);
-	if (e || b->plan->list.count > steps)
-		return e;
+		add_filter(b, op, 0, keep, 0);
+	if (b->e || b->plan->list.count > steps)
+		return;
 	blur.kind = OPERATION_SEPARABLE;
 	blur.gain = 1;
-	e = add_in_floats(b, &blur, alpha_weighted, kernel, keep, &step);
+	step = add_in_floats(b, &blur, alpha_weighted, kernel, keep);
 	step_set_comparison(&step, op, b->image->type);
 	step.alpha = alpha_weighted;
 	add_general(b, &step);
-	return e;
 }
 
 /* Adds two extremes, with the largest first or last: an opening or a closing. */
-static enum error add_both(struct builder *b, const struct operation *op, bool largest_first,
-                           uint32_t keep)
+static void add_both(struct builder *b, const struct operation *op, bool largest_first,
+                     uint32_t keep)
 {
 	const struct operation first = operation_extreme(op, largest_first);
 	const struct operation second = operation_extreme(op, !largest_first);
-	enum error e;
 
 	b->expand_x += second.radius_x;
 	b->expand_y += second.radius_y;
-	e = add_filter(b, &first, 0, keep, 0);
+	add_filter(b, &first, 0, keep, 0);
 	b->expand_x -= second.radius_x;
 	b->expand_y -= second.radius_y;
-	return e ? e : add_filter(b, &second, 0, keep, 0);
+	add_filter(b, &second, 0, keep, 0);
 }
 
 /* Adds extremes and, if they are not the result, the difference of the last one and b->busy. */
-static enum error add_morphology(struct builder *b, const struct operation *op, uint32_t keep)
+static void add_morphology(struct builder *b, const struct operation *op, uint32_t keep)
 {
 	const enum morphology what = op->morphology;
 	const enum place original = b->at;
 	struct step step;
-	enum error e;
 
-	if (what == MORPHOLOGY_OPEN || what == MORPHOLOGY_CLOSE)
-		return add_both(b, op, what == MORPHOLOGY_CLOSE, keep);
+	if (what == MORPHOLOGY_OPEN || what == MORPHOLOGY_CLOSE) {
+		add_both(b, op, what == MORPHOLOGY_CLOSE, keep);
+		return;
+	}
 	b->busy = original;
 	if (what == MORPHOLOGY_GRADIENT) { /* both extremes of the same pixels */
 		const struct operation smallest = operation_extreme(op, false);
 		const struct operation largest = operation_extreme(op, true);
 
-		e = add_filter(b, &smallest, 0, keep, 0);
+		add_filter(b, &smallest, 0, keep, 0);
 		b->busy = b->at;
 		b->at = original;
-		if (!e)
-			e = add_filter(b, &largest, 0, keep, 0);
+		add_filter(b, &largest, 0, keep, 0);
 	} else {
-		e = add_both(b, op, what == MORPHOLOGY_BLACKHAT, keep);
+		add_both(b, op, what == MORPHOLOGY_BLACKHAT, keep);
 	}
 	step = begin_last(b, KERNEL_SUBTRACT, b->busy, b->type, keep);
 	b->busy = PLACE_IN;
 	step.reverse = what == MORPHOLOGY_TOPHAT;
 	add_general(b, &step);
-	return e;
 }
 
 /* Makes a step that extends the pixels. p: the border constant as colours, even if b has YCbCr. */
@@ -493,16 +480,16 @@ static enum error next_operation(const struct builder *b, const struct filter_ca
 }
 
 /* Adds a pass of a resize: down, then across. */
-static enum error add_resize_pass(struct builder *b, enum kernel kernel, int direction,
-                                  enum pixel_type program, enum pixel_type to)
+static void add_resize_pass(struct builder *b, enum kernel kernel, int direction,
+                            enum pixel_type program, enum pixel_type to)
 {
 	struct step step = begin_step(b, kernel, program, to);
-	const enum error e = weights_new_resize(programs_device(b->programs), &b->plan->geometry,
-	                                        direction, &step.weights, &step.resize.words);
 
-	if (!e)
+	if (!b->e)
+		b->e = weights_new_resize(programs_device(b->programs), &b->plan->geometry,
+		                          direction, &step.weights, &step.resize.words);
+	if (!b->e)
 		add_general(b, &step);
-	return e;
 }
 
 /* Makes the pixels of the next steps the result's. */
@@ -518,25 +505,22 @@ static void begin_result(struct builder *b)
 }
 
 /* Adds both passes of a resize in one step, if there is a kernel for that. */
-static enum error add_resize_at_once(struct builder *b, struct operation *op)
+static void add_resize_at_once(struct builder *b, struct operation *op)
 {
 	const struct geometry *g = &b->plan->geometry;
 	const struct builder before = *b;
 	const uint32_t steps = b->plan->list.count;
-	enum error e;
 
 	op->across = g->scale[0];
 	op->down = g->scale[1];
 	begin_result(b);
-	e = add_filter(b, op, 0, 0, 0);
-	if (e || b->plan->list.count > steps)
-		return e;
-	*b = before;
-	return ERR_OK;
+	add_filter(b, op, 0, 0, 0);
+	if (!b->e && b->plan->list.count == steps)
+		*b = before;
 }
 
 /* Adds a resize. From then on pixels are the result's. */
-static enum error add_resize(struct builder *b, struct operation *op, bool alpha_weighted)
+static void add_resize(struct builder *b, struct operation *op, bool alpha_weighted)
 {
 	const struct geometry *g = &b->plan->geometry;
 	const enum pixel_type type = b->type, across = alpha_weighted ? PIXEL_F32 : type;
@@ -544,12 +528,11 @@ static enum error add_resize(struct builder *b, struct operation *op, bool alpha
 	const bool beside = g->wraps && (g->after[0] || g->after[1]);
 	const uint32_t steps = b->plan->list.count;
 	struct step step;
-	enum error e = ERR_OK;
 
 	if (!alpha_weighted && !beside)
-		e = add_resize_at_once(b, op);
-	if (e || b->plan->list.count > steps)
-		return e;
+		add_resize_at_once(b, op);
+	if (b->e || b->plan->list.count > steps)
+		return;
 	b->asked |= b->chain->variant == VARIANT_GENERAL;
 	if (alpha_weighted) {
 		step = begin_step(b, KERNEL_PREMULTIPLY, type, PIXEL_F32);
@@ -558,20 +541,18 @@ static enum error add_resize(struct builder *b, struct operation *op, bool alpha
 	}
 	b->stage = STAGE_ROWS;
 	b->expand_y = g->after[1];
-	e = add_resize_pass(b, KERNEL_RESIZE_DOWN, 1, b->type, PIXEL_F32);
+	add_resize_pass(b, KERNEL_RESIZE_DOWN, 1, b->type, PIXEL_F32);
 	begin_result(b);
-	if (!e)
-		e = add_resize_pass(b, KERNEL_RESIZE_ACROSS, 0, across, across);
-	if (e || !alpha_weighted)
-		return e;
+	add_resize_pass(b, KERNEL_RESIZE_ACROSS, 0, across, across);
+	if (!alpha_weighted)
+		return;
 	step = begin_last(b, KERNEL_UNPREMULTIPLY, b->at, type, 0);
 	add_general(b, &step);
-	return ERR_OK;
 }
 
 /* Adds the next filter of the chain, or as many filters as one step does: *count of the remaining
  * ones. Conversions before it cover the region that it reads. */
-static enum error add_call(struct builder *b, const struct filter_call *call, uint32_t *count)
+static void add_call(struct builder *b, const struct filter_call *call, uint32_t *count)
 {
 	const struct image *image = b->image;
 	struct operation op;
@@ -579,10 +560,10 @@ static enum error add_call(struct builder *b, const struct filter_call *call, ui
 	double offset;
 	uint32_t keep, beside_x, beside_y;
 	bool alpha_weighted, fits;
-	enum error e = next_operation(b, call, count, &op);
 
-	if (e)
-		return e;
+	b->e = next_operation(b, call, count, &op);
+	if (b->e)
+		return;
 	/* The plane that an operation knows belongs to the image, or to its middle. */
 	beside_x = image->width - op.plane_width;
 	beside_y = image->height - op.plane_height;
@@ -595,7 +576,8 @@ static enum error add_call(struct builder *b, const struct filter_call *call, ui
 		fits = !beside_x && !beside_y;
 	if (!fits) {
 		operation_fini(&op);
-		return ERR_INTERNAL;
+		b->e = ERR_INTERNAL;
+		return;
 	}
 	convert_to(b, wants_ycc(image, call));
 	b->expand_x -= op.radius_x;
@@ -609,29 +591,27 @@ static enum error add_call(struct builder *b, const struct filter_call *call, ui
 	                 (op.smoothing || operation_compares(op.kind));
 	offset = op.offset + (op.signed_output ? pixel_type_rows[image->type].midpoint : 0);
 	if (op.kind == OPERATION_RESIZE) {
-		e = add_resize(b, &op, alpha_weighted);
+		add_resize(b, &op, alpha_weighted);
 	} else if (operation_compares(op.kind)) {
-		e = add_comparison(b, &op, keep, alpha_weighted);
+		add_comparison(b, &op, keep, alpha_weighted);
 	} else if (op.kind == OPERATION_MORPHOLOGY) {
-		e = add_morphology(b, &op, keep);
+		add_morphology(b, &op, keep);
 	} else if (!alpha_weighted || variant_weights_by_alpha(&op, image->type)) {
-		e = add_operation(b, &op, offset, keep,
-		                  op.kind == OPERATION_MIX ? image->alpha : alpha_weighted);
+		add_operation(b, &op, offset, keep,
+		              op.kind == OPERATION_MIX ? image->alpha : alpha_weighted);
 	} else {
-		e = add_in_floats(b, &op, true, KERNEL_UNPREMULTIPLY, keep, &step);
+		step = add_in_floats(b, &op, true, KERNEL_UNPREMULTIPLY, keep);
 		step.offset = (float)offset;
 		add_general(b, &step);
 	}
 	operation_fini(&op);
-	return e;
 }
 
 /* Keeps the original pixels outside the regions; nothing overwrites them. */
-static enum error add_blend(struct builder *b)
+static void add_blend(struct builder *b)
 {
 	const struct chain *chain = b->chain;
 	struct step blend;
-	enum error e;
 
 	convert_to(b, false);
 	b->plan->bounded = b->plan->list.count;
@@ -640,54 +620,52 @@ static enum error add_blend(struct builder *b)
 	blend.feather = chain->regions.feather;
 	blend.invert = chain->regions.invert;
 	blend.alpha = b->image->alpha;
-	e = weights_new_shapes(programs_device(b->programs), chain, &blend.weights);
-	if (!e)
+	b->e = weights_new_shapes(programs_device(b->programs), chain, &blend.weights);
+	if (!b->e)
 		add_general(b, &blend);
-	return e;
 }
 
 /* Fills in the steps of a plan that has its chain and image. */
-static enum error make_steps(struct builder *b)
+static void make_steps(struct builder *b)
 {
 	struct plan *plan = b->plan;
 	const struct chain *chain = b->chain;
 	const bool extend = chain->border != BORDER_WRAP && chain->border != BORDER_CROP;
 	double border[BANDS_MAX] = {0};
 	struct problem problem;
-	enum error e = chain_border_pixel(chain, b->image, border, &problem);
 
+	b->e = chain_border_pixel(chain, b->image, border, &problem);
 	plan->halo_x = plan->geometry.halo[0];
 	plan->halo_y = plan->geometry.halo[1];
 	b->expand_x = plan->halo_x;
 	b->expand_y = plan->halo_y;
-	if (!e && chain->border != BORDER_CROP &&
+	if (!b->e && chain->border != BORDER_CROP &&
 	    (plan->halo_x || plan->halo_y || plan->geometry.resizes))
 		plan->border = extend_step(b, border);
-	for (uint32_t i = 0, done; !e && i < chain->count; i += done) {
+	for (uint32_t i = 0, done; !b->e && i < chain->count; i += done) {
 		done = chain->count - i;
 		if (chain->regions.count && chain->call[i].filter == FILTER_RESIZE)
-			e = add_blend(b);
+			add_blend(b);
 		if (i && extend) {
 			struct step step = extend_step(b, border);
 
 			add_general(b, &step);
 		}
-		if (!e)
-			e = add_call(b, &chain->call[i], &done);
+		if (!b->e)
+			add_call(b, &chain->call[i], &done);
 	}
-	if (!e)
+	if (!b->e)
 		convert_to(b, false);
-	if (!e && chain->regions.count && !plan->geometry.resizes)
-		e = add_blend(b);
-	if (!e && !b->asked && chain->variant != VARIANT_ANY)
-		e = ERR_BAD_PARAMETER;
-	if (e)
-		return e;
+	if (!b->e && chain->regions.count && !plan->geometry.resizes)
+		add_blend(b);
+	if (!b->e && !b->asked && chain->variant != VARIANT_ANY)
+		b->e = ERR_BAD_PARAMETER;
+	if (b->e)
+		return;
 	plan->list.step[plan->list.count - 1].dst = PLACE_OUT;
 	plan->stacks = true;
 	for (uint32_t i = 0; i < plan->list.count; i++)
 		plan->stacks &= launch_can_stack(&plan->list.step[i]);
-	return ERR_OK;
 }
 
 enum error plan_new(struct programs *programs, const struct chain *chain, const struct image *image,
@@ -721,10 +699,10 @@ enum error plan_new(struct programs *programs, const struct chain *chain, const 
 	memcpy(&(*plan)->chain, chain, size);
 	(*plan)->border.kernel = KERNELS;
 	b.plan = *plan;
-	e = make_steps(&b);
-	if (e)
+	make_steps(&b);
+	if (b.e)
 		plan_free(plan);
-	return e;
+	return b.e;
 }
 
 enum program_state plan_resolve(struct plan *plan, struct programs *programs, enum tile_form form,

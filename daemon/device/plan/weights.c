@@ -116,11 +116,13 @@ static size_t write_format(const struct list *l, enum weights format, size_t mar
 	return 0;
 }
 
-/* Makes a buffer with a copy of 4-byte words. */
+/* Makes a buffer with a copy of 4-byte words. data: NULL if there was no memory for them. */
 static enum error store(const struct device *device, const void *data, size_t words, cl_mem *buffer)
 {
 	cl_int code;
 
+	if (!data)
+		return ERR_MEMORY;
 	*buffer =
 	    object_add(OBJECT_STEP_WEIGHTS,
 	               clCreateBuffer(device->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
@@ -129,6 +131,15 @@ static enum error store(const struct device *device, const void *data, size_t wo
 		return ERR_OK;
 	log_error("cannot store %zu weights: %s", words, opencl_error_name(code));
 	return ERR_DEVICE;
+}
+
+/* Does the same, and frees the words. */
+static enum error store_own(const struct device *device, void *data, size_t words, cl_mem *buffer)
+{
+	const enum error e = store(device, data, words, buffer);
+
+	free(data);
+	return e;
 }
 
 enum error weights_new_lattice(const struct device *device, const struct lattice *lattice,
@@ -338,18 +349,13 @@ enum error weights_new_tables(const struct device *device, const struct operatio
 	const size_t count = (size_t)entries * op->tables;
 	const size_t words = (count * pixel_type_rows[type].size + 3) / 4;
 	uint32_t *data = calloc(words, sizeof *data);
-	enum error e;
 
-	if (!data)
-		return ERR_MEMORY;
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; data && i < count; i++)
 		image_put_sample(data, i, type,
 		                 type == PIXEL_F32 ? full * op->coefficients[i]
 		                                   : operation_pixel(op, (uint32_t)(i / entries),
 		                                                     (double)(i % entries), full));
-	e = store(device, data, words, buffer);
-	free(data);
-	return e;
+	return store_own(device, data, words, buffer);
 }
 
 /* Stores the tables of tiles, as 16-bit numbers. */
@@ -358,15 +364,11 @@ static enum error store_tiles(const struct device *device, const struct operatio
 {
 	const size_t count = (size_t)op->tables * op->tiles * op->tiles;
 	uint16_t *tables = malloc(count * op->entries * sizeof *tables);
-	enum error e = ERR_MEMORY;
 
 	for (size_t i = 0; tables && i < count; i++)
 		clahe_table(op->plane + i * clahe_words(op->entries), op->entries,
 		            tables + i * op->entries);
-	if (tables)
-		e = store(device, tables, count * op->entries / 2, buffer);
-	free(tables);
-	return e;
+	return store_own(device, tables, count * op->entries / 2, buffer);
 }
 
 enum error weights_new_shapes(const struct device *device, const struct chain *chain,
@@ -392,7 +394,6 @@ enum error weights_new(const struct device *device, const struct operation *op, 
 	};
 	size_t words;
 	uint32_t *data;
-	enum error e;
 
 	*buffer = NULL;
 	if (op->kind == OPERATION_CLAHE)
@@ -403,10 +404,7 @@ enum error weights_new(const struct device *device, const struct operation *op, 
 		return ERR_OK;
 	words = write_format(&list, format, rows - 1, NULL);
 	data = calloc(words, sizeof *data);
-	if (!data)
-		return ERR_MEMORY;
-	write_format(&list, format, rows - 1, data);
-	e = store(device, data, words, buffer);
-	free(data);
-	return e;
+	if (data)
+		write_format(&list, format, rows - 1, data);
+	return store_own(device, data, words, buffer);
 }
