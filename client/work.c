@@ -798,7 +798,7 @@ static void add_suffix(struct batch *b, struct work *w, const char *type)
 
 	if (!b->inputs.are_jobs || !b->inputs.directory || format == FORMAT_NONE)
 		return;
-	if (asprintf(&place, "%s.%s", w->task->output, format_name(format)) < 0)
+	if (asprintf(&place, "%s.%s", w->task->output, format_naming(format)->name) < 0)
 		abort();
 	free(w->task->output);
 	w->task->output = place;

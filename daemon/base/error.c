@@ -4,33 +4,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static const struct {
-	int status;
-	const char *slug;
-	const char *title;
-} errors[ERR_COUNT] = {
+static const struct error_row errors[ERR_COUNT] = {
 #define ERROR(symbol, status, slug, title) {status, slug, title},
 #include "base/error.def"
 };
 
-static enum error known(enum error e)
+const struct error_row *error_row(enum error e)
 {
-	return (unsigned)e < ERR_COUNT ? e : ERR_INTERNAL;
-}
-
-int error_status(enum error e)
-{
-	return errors[known(e)].status;
-}
-
-const char *error_slug(enum error e)
-{
-	return errors[known(e)].slug;
-}
-
-const char *error_title(enum error e)
-{
-	return errors[known(e)].title;
+	return &errors[(unsigned)e < ERR_COUNT ? e : ERR_INTERNAL];
 }
 
 enum error problem_set_parameter(struct problem *p, enum error e, const char *parameter,

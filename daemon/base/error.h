@@ -17,10 +17,13 @@ struct problem {
 	char detail[400];
 };
 
-/* HTTP status, slug and title of an error; those of ERR_INTERNAL if the code is out of range. */
-int error_status(enum error e);
-const char *error_slug(enum error e);
-const char *error_title(enum error e);
+struct error_row {
+	int status; /* of HTTP */
+	const char *slug, *title;
+};
+
+/* The row of an error; that of ERR_INTERNAL if the code is out of range. */
+const struct error_row *error_row(enum error e);
 
 /* Fills the problem's detail (printf-style, truncated to fit, as the value is) and returns e, so
  * that a function can end with `return problem_set(p, ERR_X, "...")`. */

@@ -139,7 +139,7 @@ static enum error recognise(struct decoder *d, struct problem *problem)
 		if (offer->format != FORMAT_RAW && format_in(read, offer->format))
 			list_add(formats, sizeof formats, offer->title);
 	snprintf(known, sizeof known, "%s, which this service does not read",
-	         format_title(d->decoded.format));
+	         format_naming(d->decoded.format)->title);
 	return problem_set(
 	    problem, ERR_NOT_AN_IMAGE,
 	    "the format is recognised by the first bytes, which look like %s; supported: %s (for "
@@ -167,7 +167,7 @@ static enum error check_page(const struct decoder *d, struct problem *problem)
 	return bad_parameter(
 	    problem, all ? "pages" : "page", all ? "all" : number,
 	    "of %s a single picture is read, the one that is meant to be seen first",
-	    format_title(d->decoded.format));
+	    format_naming(d->decoded.format)->title);
 }
 
 /* Chooses what is read of a body with pages. */

@@ -252,7 +252,7 @@ static enum error save(struct encoder *encoder, const struct answer_file *file,
 	g_signal_connect(target, "seek", G_CALLBACK(seek_target), data);
 	g_signal_connect(target, "read", G_CALLBACK(read_target), data);
 	if (w->save(output, encoder->vips, VIPS_TARGET(target))) {
-		snprintf(who, sizeof who, "the %s encoder", format_name(output->format));
+		snprintf(who, sizeof who, "the %s encoder", format_naming(output->format)->name);
 		e = vips_error_take(problem, ERR_UNENCODABLE, who);
 	}
 	g_clear_object(&target);
@@ -269,7 +269,8 @@ static enum error save(struct encoder *encoder, const struct answer_file *file,
 	return problem_set(problem, ERR_UNENCODABLE,
 	                   "the %s encoder failed, most likely for lack of memory "
 	                   "(codec-memory): the result is %ux%u",
-	                   format_name(output->format), output->image.width, output->image.height);
+	                   format_naming(output->format)->name, output->image.width,
+	                   output->image.height);
 }
 
 bool encode_jpeg_target(const struct encoder *encoder, struct jpeg_target *target)

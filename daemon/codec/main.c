@@ -95,7 +95,7 @@ static enum error send_done(const struct worker *worker, const struct message_jo
 	struct message message = {.type = MSG_JOB_DONE, .job_done = *done};
 
 	if (done->error)
-		log_debug("job %" PRIu64 ": %s: %s", done->job, error_title(done->error),
+		log_debug("job %" PRIu64 ": %s: %s", done->job, error_row(done->error)->title,
 		          done->problem.detail);
 	return wire_send(worker->place.socket, &message, NULL);
 }

@@ -70,7 +70,7 @@ static enum error check_image(const struct format_row *r, const struct output_fo
 	    [KIND_OTHER] = "of several bands without colours",
 	};
 	const struct image *image = &output->result;
-	const char *name = format_name(output->format);
+	const char *name = format_naming(output->format)->name;
 	const unsigned kind = kind_of(image, output->cmyk);
 	char others[128] = "";
 
@@ -79,7 +79,7 @@ static enum error check_image(const struct format_row *r, const struct output_fo
 	for (enum format other = FORMAT_NONE + 1; other < FORMATS; other++)
 		if (format_in(repertoire().written, other) && holds(&format_rows[other], output) &&
 		    !(format_rows[other].flattens && image->alpha))
-			list_add(others, sizeof others, format_name(other));
+			list_add(others, sizeof others, format_naming(other)->name);
 	if (!(r->kinds & kind))
 		return problem_set_parameter(
 		    problem, ERR_UNENCODABLE, "format", name,
@@ -105,7 +105,7 @@ static void list_coded(char *list, size_t size, bool halved)
 
 		if (format_in(repertoire().written, f) &&
 		    (halved ? r->lossy & LOSSY && !r->never_subsampled : !r->lossy || r->lossless))
-			list_add(list, size, format_name(f));
+			list_add(list, size, format_naming(f)->name);
 	}
 }
 
@@ -114,7 +114,7 @@ static enum error check_coding(const struct format_row *r, const struct output_f
 {
 	const struct coding *c = &output->coding;
 	const bool halves = r->lossy & LOSSY && !c->lossless && !r->never_subsampled;
-	const char *name = format_name(output->format);
+	const char *name = format_naming(output->format)->name;
 	char text[128] = "";
 
 	if (c->lossless && r->lossy && !r->lossless) {
@@ -164,7 +164,7 @@ static enum error check_memory(const struct format_row *r, const struct output_f
 	if (!pixel_size || size <= sandbox_memory())
 		return ERR_OK;
 	return problem_set_parameter(
-	    problem, ERR_UNENCODABLE, "format", format_name(output->format),
+	    problem, ERR_UNENCODABLE, "format", format_naming(output->format)->name,
 	    "the result is %ux%u, for which the encoder of this format takes %" PRIu64
 	    " bytes of memory; the limit is %" PRIu64,
 	    image->width, image->height, size, sandbox_memory());
@@ -231,7 +231,7 @@ enum error output_format_choose(struct output_format *output, const struct messa
 		                   "none of the formats that can be written is accepted");
 	if (!format_in(repertoire().written, output->format)) { /* the front did not know that */
 		format_list(repertoire().written, names, sizeof names);
-		return bad_parameter(problem, "format", format_name(output->format),
+		return bad_parameter(problem, "format", format_naming(output->format)->name,
 		                     "format: expected one of %s", names);
 	}
 	r = &format_rows[output->format];

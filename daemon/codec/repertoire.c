@@ -77,7 +77,7 @@ void repertoire_init(uint32_t allowed)
 		if (!has(r->loader))
 			log_debug("libvips has no %s", r->loader);
 		else if (reader->works && !reader->works(f))
-			log_debug("no library decodes %s", format_title(f));
+			log_debug("no library decodes %s", format_naming(f)->title);
 		else
 			found.read |= 1u << f;
 		if (writer && has(r->loader) && has(r->saver) &&

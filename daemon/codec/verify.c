@@ -214,7 +214,7 @@ static void compare_with_reference(struct tiles *tiles, uint32_t i)
 	e = compare_runs(&s);
 	if (e)
 		log_warning("job %" PRIu64 ": cannot verify tile %u: %s", tiles->job->job, i,
-		            error_title(e));
+		            error_row(e)->title);
 	tiles->verify_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun;
 }
 

@@ -74,7 +74,7 @@ static enum error make(const struct plans *plans, uint64_t id, const struct chai
 		snprintf(known->reason, sizeof known->reason, "on %.40s no filter here can use %s",
 		         programs_device(plans->programs)->name, what);
 	} else {
-		log_error("cannot make a plan: %s", error_slug(e));
+		log_error("cannot make a plan: %s", error_row(e)->slug);
 		known->error = ERR_INTERNAL;
 	}
 	if (e == ERR_MEMORY || e == ERR_DEVICE) {

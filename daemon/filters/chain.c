@@ -552,13 +552,6 @@ void chain_halo(const struct chain *chain, uint32_t *halo_x, uint32_t *halo_y)
 	chain_radii(chain, 0, chain_resizing(chain), halo_x, halo_y);
 }
 
-void chain_crops(const struct chain *chain, uint32_t *x, uint32_t *y)
-{
-	*x = *y = 0;
-	if (chain->border == BORDER_CROP)
-		chain_halo(chain, x, y);
-}
-
 enum error chain_border_pixel(const struct chain *chain, const struct image *image,
                               double pixel[BANDS_MAX], struct problem *problem)
 {

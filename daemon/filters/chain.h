@@ -130,9 +130,6 @@ void chain_radii(const struct chain *chain, uint32_t first, uint32_t end, uint32
  * resize. */
 void chain_halo(const struct chain *chain, uint32_t *halo_x, uint32_t *halo_y);
 
-/* The pixels cropped on each side: the halo with BORDER_CROP, else 0. */
-void chain_crops(const struct chain *chain, uint32_t *x, uint32_t *y);
-
 /* Sets the constant outside the image for each band of an image. ERR_BAD_PARAMETER if the number of
  * values does not match the bands, or one is outside the type's range. */
 enum error chain_border_pixel(const struct chain *chain, const struct image *image,

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/param.h>
 
 _Static_assert((int)FILTER_PARAMETERS_MAX > (int)RESIZE_KERNEL, "each has its value");
@@ -198,7 +199,8 @@ enum error chain_geometry(const struct chain *chain, const struct image *image, 
 		g->size[1] = g->scale[1].to;
 		return e;
 	}
-	chain_crops(chain, &g->crop[0], &g->crop[1]);
+	if (chain->border == BORDER_CROP)
+		memcpy(g->crop, g->halo, sizeof g->crop);
 	if (image->width <= 2 * g->crop[0] || image->height <= 2 * g->crop[1])
 		return problem_set_parameter(problem, ERR_IMAGE_TOO_SMALL, "border", "crop",
 		                             "the image (or roi) is %ux%u and the filter's window "

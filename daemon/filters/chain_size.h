@@ -16,7 +16,7 @@ struct geometry {
 	bool resizes, wraps;
 	uint32_t halo[2];         /* chain_halo() */
 	uint32_t after[2];        /* the sum of the radii of filters after a resize */
-	uint32_t crop[2];         /* chain_crops() */
+	uint32_t crop[2];         /* pixels on each side: the halo with BORDER_CROP, else 0 */
 	uint32_t size[2];         /* the result's */
 	struct resizing scale[2]; /* if it resizes */
 };

@@ -311,7 +311,7 @@ int main(int argc, char **argv)
 			if (parts[parts_started].init)
 				e = parts[parts_started].init();
 		if (e) {
-			log_error("cannot start: %s", error_title(e));
+			log_error("cannot start: %s", error_row(e)->title);
 		} else {
 			log_writer_use_journal();
 			notify_ready();

@@ -15,10 +15,7 @@ const struct format_row format_rows[FORMATS] = {
 _Static_assert(FORMAT_RAW == FORMATS - 1, "lists of formats end with bare pixels");
 
 /* A last one for no format. */
-static const struct naming {
-	enum format format;
-	const char *name, *title, *media_type;
-} names[] = {
+static const struct format_naming names[] = {
 #define NAME(format, name, title, media_type)  {FORMAT_##format, name, title, media_type},
 #define ALIAS(format, name, title, media_type) {FORMAT_##format, name, title, media_type},
 #include "image/formats.def"
@@ -30,33 +27,18 @@ static const struct format_offer offers[] = {
 #include "image/formats.def"
 };
 
-static const struct naming *find_naming(enum format format)
+const struct format_naming *format_naming(enum format format)
 {
-	const struct naming *n = names;
+	const struct format_naming *n = names;
 
 	while (n->format && n->format != format)
 		n++;
 	return n;
 }
 
-const char *format_name(enum format format)
-{
-	return find_naming(format)->name;
-}
-
-const char *format_title(enum format format)
-{
-	return find_naming(format)->title;
-}
-
-const char *format_media_type(enum format format)
-{
-	return find_naming(format)->media_type;
-}
-
 enum format format_parse(const char *name)
 {
-	const struct naming *n = names;
+	const struct format_naming *n = names;
 
 	while (n->format && strcasecmp(name, n->name))
 		n++;
@@ -65,7 +47,7 @@ enum format format_parse(const char *name)
 
 enum format format_parse_media_type(const char *media_type)
 {
-	const struct naming *n = names;
+	const struct format_naming *n = names;
 
 	while (n->format && strcasecmp(media_type, n->media_type))
 		n++;
@@ -93,7 +75,7 @@ void format_list(uint32_t set, char *list, size_t size)
 	*list = '\0';
 	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
 		if (format_in(set, f))
-			list_add(list, size, format_name(f));
+			list_add(list, size, format_naming(f)->name);
 }
 
 void format_list_compressions(uint32_t set, char *list, size_t size)
@@ -103,9 +85,9 @@ void format_list_compressions(uint32_t set, char *list, size_t size)
 	*list = '\0';
 	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
 		if (format_in(set, f) && format_rows[f].compression_text && used < size)
-			used += (size_t)snprintf(list + used, size - used, "%s%s for %s",
-			                         used ? ", and " : "",
-			                         format_rows[f].compression_text, format_name(f));
+			used += (size_t)snprintf(
+			    list + used, size - used, "%s%s for %s", used ? ", and " : "",
+			    format_rows[f].compression_text, format_naming(f)->name);
 }
 
 const char *const compression_names[COMPRESSIONS] = {

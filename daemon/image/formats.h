@@ -136,9 +136,13 @@ static inline bool format_in(uint32_t set, enum format format)
 /* Lists a set for a message: "jpeg, png". */
 void format_list(uint32_t set, char *list, size_t size);
 
-const char *format_name(enum format format);  /* "jpeg", "none" */
-const char *format_title(enum format format); /* "JPEG" */
-const char *format_media_type(enum format format);
+struct format_naming {
+	enum format format;
+	const char *name, *title; /* "jpeg", "JPEG"; "none" */
+	const char *media_type;
+};
+
+const struct format_naming *format_naming(enum format format);
 /* The format of a name ("jpeg", "jpg", "png", …, "ppm", "pgm", "pfm", "raw"), or FORMAT_NONE. */
 enum format format_parse(const char *name);
 /* The format of a media type ("image/png"), or FORMAT_NONE. Parameters must have been cut off. */

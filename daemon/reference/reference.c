@@ -21,8 +21,7 @@
 /* The state of a chain between two filters. */
 struct progress {
 	const struct chain *chain;
-	struct image now; /* the image that the next filter gets: a resize changes its size */
-	const struct image *image; /* `now` */
+	struct image image; /* that the next filter gets: a resize changes its size */
 	struct geometry geometry;
 	struct window window;
 	struct scale scale;
@@ -80,7 +79,7 @@ static void ycc_to_rgb(double *p, double middle)
  * over samples of the sum of the coefficients' magnitudes. */
 static void convert_pixels(struct progress *p, void (*convert)(double *, double), double factor)
 {
-	const double middle = pixel_type_rows[p->image->type].midpoint;
+	const double middle = pixel_type_rows[p->image.type].midpoint;
 	struct canvas *c = &p->canvas;
 
 	for (size_t i = 0; i < canvas_samples(c); i += c->bands) {
@@ -107,10 +106,10 @@ static void leave_ycc(struct progress *p)
 		return;
 	convert_pixels(p, ycc_to_rgb, 1 + 1.772);
 	for (size_t i = 0; i < canvas_samples(c); i += c->bands)
-		round_samples(p->image->type, &c->value[i], &c->slack[i], 3);
+		round_samples(p->image.type, &c->value[i], &c->slack[i], 3);
 	p->ycc = false;
-	p->scale.whole = p->image->type != PIXEL_F32;
-	round_samples(p->image->type, p->border_pixel, slack, 3);
+	p->scale.whole = p->image.type != PIXEL_F32;
+	round_samples(p->image.type, p->border_pixel, slack, 3);
 }
 
 /* A bit for each band that a call changes. */
@@ -178,8 +177,8 @@ static void extend(const struct progress *p, const struct region *made, struct c
 				break;
 			to = from = canvas_index(c, x, y);
 			if (!constant)
-				from = canvas_index(c, border_map(x, (int)p->image->width, mode),
-				                    border_map(y, (int)p->image->height, mode));
+				from = canvas_index(c, border_map(x, (int)p->image.width, mode),
+				                    border_map(y, (int)p->image.height, mode));
 			for (uint32_t b = 0; b < c->bands; b++) {
 				c->value[to + b] =
 				    constant ? p->border_pixel[b] : c->value[from + b];
@@ -197,9 +196,9 @@ static bool is_inside(const struct image *image, int x, int y)
 static void load_outside(const struct progress *p, const uint8_t *origin, size_t pitch)
 {
 	const struct canvas *c = &p->canvas;
-	const int width = (int)p->image->width, height = (int)p->image->height;
+	const int width = (int)p->image.width, height = (int)p->image.height;
 	const int mode = (int)p->chain->border, end = c->at.y + (int)c->at.height;
-	const enum pixel_type type = (enum pixel_type)p->image->type;
+	const enum pixel_type type = (enum pixel_type)p->image.type;
 
 	for (int y = c->at.y; y < end; y++)
 		for (int x = c->at.x; x < c->at.x + (int)c->at.width; x++) {
@@ -207,7 +206,7 @@ static void load_outside(const struct progress *p, const uint8_t *origin, size_t
 			const uint8_t *row = origin;
 			size_t from = 0;
 
-			if (is_inside(p->image, x, y))
+			if (is_inside(&p->image, x, y))
 				continue;
 			if (mode != BORDER_CONSTANT) {
 				row += (size_t)border_map(y, height, mode) * pitch;
@@ -236,19 +235,19 @@ static bool load(struct progress *p, const struct window *w, const void *pixels,
 
 	at = (struct region){x.first - (int)halo_x, y.first - (int)halo_y, x.count + 2 * halo_x,
 	                     y.count + 2 * halo_y};
-	there = padded ? at : inside(&at, p->image);
-	if (!canvas_init(c, &at, p->image->bands))
+	there = padded ? at : inside(&at, &p->image);
+	if (!canvas_init(c, &at, p->image.bands))
 		return false;
 	c->exact = true;
 	for (int row = there.y; row < there.y + (int)there.height; row++)
 		rows_load(c->value + canvas_index(c, there.x, row),
 		          (const uint8_t *)pixels + (row - y.first) * (ptrdiff_t)pitch +
-		              (there.x - x.first) * (ptrdiff_t)image_pixel_size(p->image),
-		          p->image->type, (size_t)there.width * c->bands);
+		              (there.x - x.first) * (ptrdiff_t)image_pixel_size(&p->image),
+		          p->image.type, (size_t)there.width * c->bands);
 	if (!padded)
 		load_outside(p,
 		             (const uint8_t *)pixels - y.first * (ptrdiff_t)pitch -
-		                 x.first * (ptrdiff_t)image_pixel_size(p->image),
+		                 x.first * (ptrdiff_t)image_pixel_size(&p->image),
 		             pitch);
 	return true;
 }
@@ -259,12 +258,12 @@ static bool load(struct progress *p, const struct window *w, const void *pixels,
 static bool filter_bands(const struct progress *p, const struct filter_call *call,
                          const struct operation *op, const struct region *made, struct canvas *out)
 {
-	const bool keeps_alpha = op->by_band && !op->makes_alpha && p->image->alpha;
+	const bool keeps_alpha = op->by_band && !op->makes_alpha && p->image.alpha;
 	const double offset =
-	    op->offset + (op->signed_output ? pixel_type_rows[p->image->type].midpoint : 0);
+	    op->offset + (op->signed_output ? pixel_type_rows[p->image.type].midpoint : 0);
 	const double slack = p->scale.whole ? 0 : FLOAT_TOLERANCE * fabs(offset);
-	uint32_t all = (1u << p->image->bands) - 1;
-	uint32_t bands = channels_changed(p->image, call, op->smoothing || op->makes_alpha) &
+	uint32_t all = (1u << p->image.bands) - 1;
+	uint32_t bands = channels_changed(&p->image, call, op->smoothing || op->makes_alpha) &
 	                 (keeps_alpha ? all >> 1 : all);
 	struct scale scale = p->scale;
 	uint32_t seen = bands, colours;
@@ -278,13 +277,13 @@ static bool filter_bands(const struct progress *p, const struct filter_call *cal
 		return true;
 	/* Alpha alone, a single colour, luma and chroma are filtered as plain samples. */
 	scale.alpha_weighted =
-	    p->image->alpha &&
+	    p->image.alpha &&
 	    (call->channels == CHANNELS_ALL || call->channels == CHANNELS_COLOR) &&
 	    (op->smoothing || operation_compares(op->kind));
 	if (op->by_band)
 		seen = all;
 	else if (scale.alpha_weighted)
-		seen |= 1u << (p->image->bands - 1);
+		seen |= 1u << (p->image.bands - 1);
 	if (seen != all) {
 		done = canvas_init(&from, &p->canvas.at, (uint32_t)__builtin_popcount(seen));
 		from.exact = p->canvas.exact;
@@ -302,7 +301,7 @@ static bool filter_bands(const struct progress *p, const struct filter_call *cal
 			to->slack[i + b] += slack;
 		}
 	if (done && !p->ycc)
-		round_samples(p->image->type, to->value, to->slack, canvas_samples(to));
+		round_samples(p->image.type, to->value, to->slack, canvas_samples(to));
 	if (done && !whole)
 		copy_bands(made, bands, to, seen, out, all);
 	canvas_fini(&from);
@@ -313,10 +312,10 @@ static bool filter_bands(const struct progress *p, const struct filter_call *cal
 static enum error apply(struct progress *p, uint32_t i)
 {
 	const struct filter_call *call = &p->chain->call[i];
-	const bool in_ycc = p->image->bands - p->image->alpha == 3 &&
+	const bool in_ycc = p->image.bands - p->image.alpha == 3 &&
 	                    (call->channels == CHANNELS_LUMA || call->channels == CHANNELS_CHROMA);
 	const bool open = p->chain->border == BORDER_WRAP || p->chain->border == BORDER_CROP;
-	const bool whole = p->image->type != PIXEL_F32;
+	const bool whole = p->image.type != PIXEL_F32;
 	const double max = whole ? p->scale.full : M_PI, min = whole ? 0 : -M_PI;
 	const struct geometry *g = &p->geometry;
 	struct region at = p->canvas.at, made;
@@ -345,14 +344,14 @@ static enum error apply(struct progress *p, uint32_t i)
 		    p->window.width + 2 * g->after[0], p->window.height + 2 * g->after[1]};
 		op.across = g->scale[0];
 		op.down = g->scale[1];
-		p->now.width = op.across.to;
-		p->now.height = op.down.to;
+		p->image.width = op.across.to;
+		p->image.height = op.down.to;
 	}
-	made = open ? at : inside(&at, p->image);
-	if (!canvas_init(&out, &at, p->image->bands) || !filter_bands(p, call, &op, &made, &out))
+	made = open ? at : inside(&at, &p->image);
+	if (!canvas_init(&out, &at, p->image.bands) || !filter_bands(p, call, &op, &made, &out))
 		e = ERR_MEMORY;
 	if (!e && op.kind == OPERATION_GRADIENT && op.output == GRADIENT_DIRECTION) {
-		bands = channels_changed(p->image, call, false);
+		bands = channels_changed(&p->image, call, false);
 		if (i + 1 == p->chain->count && !p->ycc)
 			p->circular = bands;
 		/* Within its slack of one end of the range, a sample may be at the other end. More
@@ -405,7 +404,7 @@ void reference_mix(const struct image *image, uint32_t circular, double weight,
 static void blend(struct progress *p, const void *pixels, size_t pitch)
 {
 	const struct regions *regions = &p->chain->regions;
-	const struct region made = inside(&p->canvas.at, p->image);
+	const struct region made = inside(&p->canvas.at, &p->image);
 	struct canvas *c = &p->canvas;
 
 	leave_ycc(p);
@@ -417,17 +416,18 @@ static void blend(struct progress *p, const void *pixels, size_t pitch)
 		                                     c->at.x + (int)x, c->at.y + (int)y);
 		double original[BANDS_MAX];
 
-		if (p->geometry.resizes && !is_inside(p->image, c->at.x + (int)x, c->at.y + (int)y))
+		if (p->geometry.resizes &&
+		    !is_inside(&p->image, c->at.x + (int)x, c->at.y + (int)y))
 			continue; /* made again below */
 		for (uint32_t b = 0; b < c->bands; b++)
 			original[b] = image_get_sample((const uint8_t *)pixels + y * pitch,
-			                               x * c->bands + b, p->image->type);
+			                               x * c->bands + b, p->image.type);
 		for (uint32_t b = 0; weight <= 0 && b < c->bands; b++) {
 			c->value[i + b] = original[b];
 			c->slack[i + b] = 0;
 		}
 		if (weight > 0 && weight < 1)
-			reference_mix(p->image, p->circular, weight, original, &c->value[i],
+			reference_mix(&p->image, p->circular, weight, original, &c->value[i],
 			              &c->slack[i]);
 	}
 	if (regions->count && p->geometry.resizes && !p->geometry.wraps)
@@ -439,14 +439,14 @@ static enum error run(const struct chain *chain, const struct image *image,
                       const struct window *window, const void *pixels, size_t pitch, bool padded,
                       struct reference *r)
 {
-	struct progress p = {.chain = chain, .now = *image, .window = *window};
+	struct progress p = {.chain = chain, .image = *image, .window = *window};
 	const uint32_t resizing = chain_resizing(chain);
 	struct problem problem;
 	size_t count = 0;
 	enum error e = chain_border_pixel(chain, image, p.border_pixel, &problem);
 
 	*r = (struct reference){.window = *window};
-	p.image = p.scale.image = &p.now;
+	p.scale.image = &p.image;
 	if (!e)
 		e = chain_geometry(chain, image, &p.geometry, &problem);
 	p.scale.full = pixel_type_rows[image->type].full_scale;

@@ -82,7 +82,7 @@ struct tiling {
 	struct image image; /* one plane, if there are several */
 	uint32_t planes;
 	uint32_t halo_x, halo_y;
-	uint32_t x0, y0;        /* first pixel of the result in the image: chain_crops() */
+	uint32_t x0, y0;        /* first pixel of the result in the image: geometry.crop */
 	uint32_t width, height; /* the whole result, or that of a page */
 	uint32_t rows;          /* rows of the result in each strip but the last */
 	uint32_t pages;

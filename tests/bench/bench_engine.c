@@ -192,7 +192,7 @@ void codec_task_done(struct task *task, const struct message_tile_done *done)
 		return;
 	}
 	if (done->error)
-		die("%s", error_title((enum error)done->error));
+		die("%s", error_row((enum error)done->error)->title);
 	if (done->jpeg_flags)
 		die("a device has no result for a file");
 	now.tiles++;

@@ -126,7 +126,7 @@ static void save(struct outcome *o, VipsImage *in, enum format to, void *pixels,
 	else
 		error = vips_pngsave_buffer(out, &o->bytes, &o->size, NULL);
 	if (error)
-		set_outcome(o, ERR_UNENCODABLE, format_name(to), "encoder");
+		set_outcome(o, ERR_UNENCODABLE, format_naming(to)->name, "encoder");
 	g_object_unref(out);
 }
 
@@ -152,7 +152,7 @@ static struct outcome by_libvips(const struct file *file, enum format from, enum
 	size_t size;
 
 	if (!in || !(pixels = vips_image_write_to_memory(in, &size)))
-		set_outcome(&o, ERR_UNDECODABLE, format_title(from), "decoder");
+		set_outcome(&o, ERR_UNDECODABLE, format_naming(from)->title, "decoder");
 	else if (to == FORMAT_RAW)
 		o = (struct outcome){.bytes = g_memdup2(pixels, size), .size = size};
 	else
@@ -296,8 +296,9 @@ void expect_alike(const struct file *file, enum format from, enum format to, boo
 	if (run(&request, &reply, name)) {
 		expect(reply.done.error == o.error &&
 		           same_words(reply.done.problem.detail, o.problem.detail),
-		       "%s: %s (%s), where libvips has %s (%s)", name, error_slug(reply.done.error),
-		       reply.done.problem.detail, error_slug(o.error), o.problem.detail);
+		       "%s: %s (%s), where libvips has %s (%s)", name,
+		       error_row(reply.done.error)->slug, reply.done.problem.detail,
+		       error_row(o.error)->slug, o.problem.detail);
 		if (!reply.done.error && !o.error)
 			(to == FORMAT_PNG ? expect_png : expect_bytes)(&o, &reply, name);
 		reply_fini(&reply);

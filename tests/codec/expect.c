@@ -41,7 +41,7 @@ bool run_well(const struct request *request, struct reply *reply, const char *na
 	if (!run(request, reply, name))
 		return false;
 	return expect(reply->done.error == ERR_OK, "%s: %s (%s)", name,
-	              error_slug(reply->done.error), reply->done.problem.detail);
+	              error_row(reply->done.error)->slug, reply->done.problem.detail);
 }
 
 void expect_error(const struct request *request, enum error error, const char *name)
@@ -51,7 +51,7 @@ void expect_error(const struct request *request, enum error error, const char *n
 	if (!run(request, &reply, name))
 		return;
 	expect(reply.done.error == error && *reply.done.problem.detail, "%s: %s (%s)", name,
-	       error_slug(reply.done.error), reply.done.problem.detail);
+	       error_row(reply.done.error)->slug, reply.done.problem.detail);
 	reply_fini(&reply);
 }
 

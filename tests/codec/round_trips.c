@@ -129,7 +129,7 @@ static void test_row(const uint8_t row[FACTORS], int shift)
 		request.raw = &p;
 		if (run(&request, &bare, name))
 			expect(whole.done.error == bare.done.error, "%s: %s, and bare %s", name,
-			       error_slug(whole.done.error), error_slug(bare.done.error));
+			       error_row(whole.done.error)->slug, error_row(bare.done.error)->slug);
 		if (!whole.done.error && !bare.done.error)
 			expect_same(&whole, &bare, name);
 		reply_fini(&bare);

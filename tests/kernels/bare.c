@@ -151,7 +151,8 @@ bool bare_filter(struct harness *h, const struct plan *plan, bool inside, const 
 
 	if (!queue || chain_output_size(&plan->chain, image, &width, &height, &problem))
 		die("no queue, or no result");
-	chain_crops(&plan->chain, &x0, &y0);
+	x0 = plan->geometry.crop[0];
+	y0 = plan->geometry.crop[1];
 	source = matrix_new(h, plan, image->width, image->height, inside, false, in);
 	target = matrix_new(h, plan, width, height, inside, needs & VARIANT_TARGET_IMAGE, NULL);
 	for (uint32_t y = 0, rows = inside ? tile_rows : height; y < height; y += rows) {

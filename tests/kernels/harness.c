@@ -296,8 +296,8 @@ static struct tile make_tile(const struct plan *plan, uint32_t first, uint32_t h
 	    .out = GUARD,
 	};
 
-	chain_crops(&plan->chain, &tile.x0, &tile.y0);
-	tile.y0 += first;
+	tile.x0 = plan->geometry.crop[0];
+	tile.y0 = plan->geometry.crop[1] + first;
 	tile.in_pitch = (uint32_t)row_pitch(halo + read_of(plan, &tile, 0).count * pixel + halo);
 	tile.in = GUARD + row_pitch(halo) + (uint64_t)plan->halo_y * tile.in_pitch;
 	return tile;

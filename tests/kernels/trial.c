@@ -154,7 +154,7 @@ static void try_plan(struct harness *h, const struct trial *t, const struct plan
 		                         t->tile_rows, got);
 	if (outcome.error)
 		report(t, outcome.error == ERR_DEVICE ? opencl_error_name(outcome.code)
-		                                      : error_slug(outcome.error));
+		                                      : error_row(outcome.error)->slug);
 	else if (outcome.guard_broken)
 		report(t, "bytes outside the result were written");
 	else

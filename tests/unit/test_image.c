@@ -72,8 +72,8 @@ TEST(test_formats)
 	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++) {
 		const struct format_row *r = &format_rows[f];
 
-		assert_int_equal(format_parse(format_name(f)), f);
-		assert_int_equal(format_parse_media_type(format_media_type(f)), f);
+		assert_int_equal(format_parse(format_naming(f)->name), f);
+		assert_int_equal(format_parse_media_type(format_naming(f)->media_type), f);
 		if (!format_in(format_sets_known().written, f)) {
 			assert_false(r->saver || r->kinds || r->types || r->side_max);
 			continue;
@@ -92,7 +92,7 @@ TEST(test_formats)
 	assert_int_equal(format_parse("JPG"), FORMAT_JPEG);
 	assert_int_equal(format_parse("jxr"), FORMAT_NONE);
 	assert_int_equal(format_parse_media_type("image/x-portable-graymap"), FORMAT_PNM);
-	assert_string_equal(format_name(FORMAT_NONE), "none");
+	assert_string_equal(format_naming(FORMAT_NONE)->name, "none");
 	format_list_compressions(format_sets_known().written, all, sizeof all);
 	assert_string_equal(all,
 	                    "a level from 0 to 9 for png, and none, lzw, deflate or zstd for tiff");

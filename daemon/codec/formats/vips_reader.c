@@ -184,7 +184,7 @@ enum error vips_reader_load(struct vips_reader *v, bool any_order, struct decode
 	enum error e = ERR_OK;
 
 	vips_reader_close(v);
-	snprintf(v->who, sizeof v->who, "the %s decoder", format_title(decoded->format));
+	snprintf(v->who, sizeof v->who, "the %s decoder", format_naming(decoded->format)->title);
 	v->part.who = v->who;
 	if (helper->load)
 		e = helper->load(&v->image, &v->part, problem);

@@ -197,15 +197,12 @@ struct argument {
 		ORIGINAL, /* a view */
 		SPLINE_LENGTH,
 		BLOCK_ROWS,
-		PHASE_ACROSS,
-		PHASE_DOWN,
-		ENTRY_ACROSS, /* the place of the region's first pixel among those that have weights
-		               */
-		ENTRY_DOWN,
-		SOURCE_ACROSS, /* the place of the source's first pixel in the image */
-		SOURCE_DOWN,
+		PHASE,  /* see lattice_span */
+		ENTRY,  /* the place of the region's first pixel among those that have weights */
+		SOURCE, /* the place of the source's first pixel in the image */
 	} kind;
 	size_t place, size; /* a member's */
+	bool down;          /* the direction of the last three */
 };
 
 #define VALUE_OF(type, member)                                                                     \
@@ -214,10 +211,12 @@ struct argument {
 		.size = sizeof((struct step *)NULL)->member                                        \
 	}
 #define VALUE(member) VALUE_OF(MEMBER, member)
-#define COUNTED(type)                                                                              \
+#define COUNTED(...)                                                                               \
 	{                                                                                          \
-		.kind = type                                                                       \
+		.kind = __VA_ARGS__                                                                \
 	}
+#define ACROSS(type) COUNTED(type)
+#define DOWN(type)   COUNTED(type, .down = true)
 #define LIST(...)                                                                                  \
 	(const struct argument[])                                                                  \
 	{                                                                                          \
@@ -277,45 +276,27 @@ static const struct argument *const of_kernel[KERNELS] = {
     [KERNEL_BLEND] = LIST(COUNTED(ORIGINAL), VALUE(weights), VALUE(shapes), VALUE(feather),
                           VALUE(invert), VALUE(alpha)),
     [KERNEL_SUBTRACT] = LIST(COUNTED(ORIGINAL), VALUE(reverse), VALUE(keep)),
-    [KERNEL_RESIZE_DOWN] =
-        LIST(VALUE(weights), VALUE(resize.words), COUNTED(ENTRY_DOWN), COUNTED(SOURCE_DOWN)),
+    [KERNEL_RESIZE_DOWN] = LIST(VALUE(weights), VALUE(resize.words), DOWN(ENTRY), DOWN(SOURCE)),
     [KERNEL_RESIZE_ACROSS] =
-        LIST(VALUE(weights), VALUE(resize.words), COUNTED(ENTRY_ACROSS), COUNTED(SOURCE_ACROSS)),
-    [KERNEL_RESIZE_RING] =
-        LIST(VALUE(weights), VALUE(resize), COUNTED(ENTRY_ACROSS), COUNTED(SOURCE_ACROSS),
-             COUNTED(ENTRY_DOWN), COUNTED(SOURCE_DOWN), COUNTED(BLOCK_ROWS)),
+        LIST(VALUE(weights), VALUE(resize.words), ACROSS(ENTRY), ACROSS(SOURCE)),
+    [KERNEL_RESIZE_RING] = LIST(VALUE(weights), VALUE(resize), ACROSS(ENTRY), ACROSS(SOURCE),
+                                DOWN(ENTRY), DOWN(SOURCE), COUNTED(BLOCK_ROWS)),
     [KERNEL_SHRINK_DOWN] =
         LIST(VALUE(weights), COUNTED(SPLINE_LENGTH), VALUE(points.lattice.stride),
              VALUE(points.lattice.taps), COUNTED(BLOCK_ROWS)),
     [KERNEL_SHRINK_ACROSS] =
         LIST(VALUE(weights), COUNTED(SPLINE_LENGTH), VALUE(points.lattice.stride)),
     [KERNEL_GROW_DOWN] =
-        LIST(VALUE(weights), VALUE(points.lattice.stride), VALUE(points.lattice.taps),
-             COUNTED(PHASE_DOWN), COUNTED(BLOCK_ROWS), COUNTED(ORIGINAL), VALUE(keep)),
+        LIST(VALUE(weights), VALUE(points.lattice.stride), VALUE(points.lattice.taps), DOWN(PHASE),
+             COUNTED(BLOCK_ROWS), COUNTED(ORIGINAL), VALUE(keep)),
     [KERNEL_GROW_ACROSS] = LIST(VALUE(weights), VALUE(points.lattice.stride),
-                                VALUE(points.lattice.taps), COUNTED(PHASE_ACROSS)),
+                                VALUE(points.lattice.taps), ACROSS(PHASE)),
 };
 
-/* The pixels of the result in the tile, in a direction. */
-static struct extent made_in(const struct tile *tile, int direction)
+static uint32_t first_entry(const struct step *step, const struct tile *tile, bool down)
 {
-	return direction ? (struct extent){(int32_t)tile->y0, tile->height}
-	                 : (struct extent){(int32_t)tile->x0, tile->width};
-}
-
-static uint32_t first_entry(const struct step *step, const struct tile *tile, int direction)
-{
-	return (uint32_t)made_in(tile, direction).first + step->geometry->after[direction] -
-	       (direction ? step->expand_y : step->expand_x);
-}
-
-static uint32_t first_source(const struct step *step, const struct tile *tile, int direction)
-{
-	const struct extent made = made_in(tile, direction);
-
-	return (uint32_t)geometry_source(step->geometry, direction, (uint32_t)made.first,
-	                                 made.count)
-	    .first;
+	return (down ? tile->y0 : tile->x0) + step->geometry->after[down] -
+	       (down ? step->expand_y : step->expand_x);
 }
 
 static void set_listed(struct arguments *a, const struct step *step, const struct region *region)
@@ -338,14 +319,12 @@ static void set_listed(struct arguments *a, const struct step *step, const struc
 			set_u32(a, 2 * step->points.lattice.half + 1);
 		else if (l->kind == BLOCK_ROWS)
 			set_u32(a, region->block_rows);
-		else if (l->kind == ENTRY_ACROSS || l->kind == ENTRY_DOWN)
-			set_u32(a, first_entry(step, a->tile, l->kind == ENTRY_DOWN));
-		else if (l->kind == SOURCE_ACROSS || l->kind == SOURCE_DOWN)
-			set_u32(a, first_source(step, a->tile, l->kind == SOURCE_DOWN));
-		else if (l->kind == PHASE_ACROSS)
-			set_u32(a, region_points(step, a->tile, false).phase);
+		else if (l->kind == ENTRY)
+			set_u32(a, first_entry(step, a->tile, l->down));
+		else if (l->kind == SOURCE)
+			set_u32(a, (uint32_t)step_source(step, a->tile, l->down).first);
 		else
-			set_u32(a, region_points(step, a->tile, true).phase);
+			set_u32(a, region_points(step, a->tile, l->down).phase);
 	}
 }
 

@@ -30,9 +30,8 @@
 struct builder {
 	struct programs *programs;
 	const struct chain *chain;
-	struct image now; /* the image that the next filter gets: a resize changes its size */
-	const struct image *image; /* `now` */
-	variant_chooser *choose;   /* NULL: the table's choice */
+	struct image image;      /* that the next filter gets: a resize changes its size */
+	variant_chooser *choose; /* NULL: the table's choice */
 	void *user;
 	struct plan *plan;
 	enum error e; /* the first one: nothing but general steps is added after it */
@@ -67,14 +66,14 @@ static struct step begin_step(const struct builder *b, enum kernel kernel, enum 
 	    .dst = next_scratch(b->at, b->busy),
 	    .src_type = b->type,
 	    .dst_type = to,
-	    .bands = b->image->bands,
+	    .bands = b->image.bands,
 	    .expand_x = b->expand_x,
 	    .expand_y = b->expand_y,
 	    .points = b->points,
 	    .stage = b->stage,
 	    .geometry = &b->plan->geometry,
-	    .image_width = b->image->width,
-	    .image_height = b->image->height,
+	    .image_width = b->image.width,
+	    .image_height = b->image.height,
 	};
 }
 
@@ -148,13 +147,13 @@ static void add_filter(struct builder *b, const struct operation *op, double off
 	const struct device *device = programs_device(b->programs);
 	const struct work work = {.operation = op,
 	                          .type = b->type,
-	                          .image_type = b->image->type,
-	                          .bands = b->image->bands,
+	                          .image_type = b->image.type,
+	                          .bands = b->image.bands,
 	                          .keep = keep,
 	                          .alpha = alpha,
 	                          .width = b->width,
-	                          .read_width = b->image->width + 2 * b->plan->halo_x,
-	                          .read_height = b->image->height + 2 * b->plan->halo_y};
+	                          .read_width = b->image.width + 2 * b->plan->halo_x,
+	                          .read_height = b->image.height + 2 * b->plan->halo_y};
 	const enum kernel general = variant_general_kernel(device, &work);
 	const bool names_part = kernel_row(chain_kernel(b->chain))->operations &
 	                        operation_kernels(op->kind) & ~(1u << op->kind);
@@ -350,7 +349,7 @@ static void add_comparison(struct builder *b, const struct operation *op, uint32
 	blur.kind = OPERATION_SEPARABLE;
 	blur.gain = 1;
 	step = add_in_floats(b, &blur, alpha_weighted, kernel, keep);
-	step_set_comparison(&step, op, b->image->type);
+	step_set_comparison(&step, op, b->image.type);
 	step.alpha = alpha_weighted;
 	add_general(b, &step);
 }
@@ -403,7 +402,7 @@ static void add_morphology(struct builder *b, const struct operation *op, uint32
 static struct step extend_step(const struct builder *b, const double p[BANDS_MAX])
 {
 	struct step step = begin_step(b, KERNEL_EXTEND, b->type, b->type);
-	double middle = pixel_type_rows[b->image->type].midpoint;
+	double middle = pixel_type_rows[b->image.type].midpoint;
 	double luma = 0.299 * p[0] + 0.587 * p[1] + 0.114 * p[2];
 	float *pixel = step.border.pixel;
 
@@ -422,7 +421,7 @@ static struct step extend_step(const struct builder *b, const double p[BANDS_MAX
 /* Converts the pixels to YCbCr or back, if necessary. */
 static void convert_to(struct builder *b, bool ycc)
 {
-	enum pixel_type type = b->image->type;
+	enum pixel_type type = b->image.type;
 	struct step step;
 
 	if (b->ycc == ycc)
@@ -437,8 +436,8 @@ static void convert_to(struct builder *b, bool ycc)
  * integers, and the device is a CPU or all devices must give the same bytes. */
 static bool may_be_looked_up(const struct builder *b, const struct filter_call *call)
 {
-	return operation_is_of_samples(filter_call_operation(call)) &&
-	       b->image->type != PIXEL_F32 && !wants_ycc(b->image, call) &&
+	return operation_is_of_samples(filter_call_operation(call)) && b->image.type != PIXEL_F32 &&
+	       !wants_ycc(&b->image, call) &&
 	       (programs_device(b->programs)->type == DEVICE_CPU ||
 	        b->chain->variant == VARIANT_GENERAL) &&
 	       chain_kernel(b->chain) != KERNEL_CURVE;
@@ -469,7 +468,7 @@ static enum error next_operation(const struct builder *b, const struct filter_ca
 	*count = may && slow ? alike : 1;
 	if (!e && may && slow) {
 		e = operation_tabulate(ops, alike,
-		                       (uint32_t)pixel_type_rows[b->image->type].full_scale, op);
+		                       (uint32_t)pixel_type_rows[b->image.type].full_scale, op);
 	} else if (!e) {
 		*op = ops[0];
 		ops[0].coefficients = NULL;
@@ -500,8 +499,8 @@ static void begin_result(struct builder *b)
 	b->stage = STAGE_RESULT;
 	b->expand_x = g->after[0];
 	b->expand_y = g->after[1];
-	b->width = b->now.width = g->size[0];
-	b->now.height = g->size[1];
+	b->width = b->image.width = g->size[0];
+	b->image.height = g->size[1];
 }
 
 /* Adds both passes of a resize in one step, if there is a kernel for that. */
@@ -554,7 +553,7 @@ static void add_resize(struct builder *b, struct operation *op, bool alpha_weigh
  * ones. Conversions before it cover the region that it reads. */
 static void add_call(struct builder *b, const struct filter_call *call, uint32_t *count)
 {
-	const struct image *image = b->image;
+	const struct image *image = &b->image;
 	struct operation op;
 	struct step step;
 	double offset;
@@ -619,7 +618,7 @@ static void add_blend(struct builder *b)
 	blend.shapes = chain->regions.count;
 	blend.feather = chain->regions.feather;
 	blend.invert = chain->regions.invert;
-	blend.alpha = b->image->alpha;
+	blend.alpha = b->image.alpha;
 	b->e = weights_new_shapes(programs_device(b->programs), chain, &blend.weights);
 	if (!b->e)
 		add_general(b, &blend);
@@ -634,7 +633,7 @@ static void make_steps(struct builder *b)
 	double border[BANDS_MAX] = {0};
 	struct problem problem;
 
-	b->e = chain_border_pixel(chain, b->image, border, &problem);
+	b->e = chain_border_pixel(chain, &b->image, border, &problem);
 	plan->halo_x = plan->geometry.halo[0];
 	plan->halo_y = plan->geometry.halo[1];
 	b->expand_x = plan->halo_x;
@@ -673,7 +672,7 @@ enum error plan_new(struct programs *programs, const struct chain *chain, const 
 {
 	struct builder b = {.programs = programs,
 	                    .chain = chain,
-	                    .now = *image,
+	                    .image = *image,
 	                    .choose = choose,
 	                    .user = user,
 	                    .at = PLACE_IN,
@@ -684,7 +683,6 @@ enum error plan_new(struct programs *programs, const struct chain *chain, const 
 	struct problem problem;
 	enum error e = chain_geometry(chain, image, &geometry, &problem);
 
-	b.image = &b.now;
 	b.stage = geometry.resizes ? STAGE_SOURCE : STAGE_RESULT;
 	b.width = geometry_source(&geometry, 0, geometry.crop[0], geometry.size[0]).count;
 	*plan = NULL;

@@ -180,18 +180,24 @@ enum error step_fill(const struct device *device, const struct work *work, struc
 	                   &step->weights);
 }
 
+struct extent step_source(const struct step *step, const struct tile *tile, bool down)
+{
+	return geometry_source(step->geometry, down, down ? tile->y0 : tile->x0,
+	                       down ? tile->height : tile->width);
+}
+
 struct tile step_tile(const struct step *step, const struct tile *tile)
 {
 	struct tile own = *tile;
 	struct extent of;
 
 	if (step->stage != STAGE_RESULT) {
-		of = geometry_source(step->geometry, 0, tile->x0, tile->width);
+		of = step_source(step, tile, false);
 		own.x0 = (uint32_t)of.first;
 		own.width = of.count;
 	}
 	if (step->stage == STAGE_SOURCE) {
-		of = geometry_source(step->geometry, 1, tile->y0, tile->height);
+		of = step_source(step, tile, true);
 		own.y0 = (uint32_t)of.first;
 		own.height = of.count;
 	}
@@ -277,12 +283,10 @@ static uint64_t resized_read(const struct step *step, const struct tile *tile)
 {
 	const bool down = step->kernel != KERNEL_RESIZE_ACROSS;
 	const bool across = step->kernel != KERNEL_RESIZE_DOWN;
-	const struct geometry *g = step->geometry;
-	const uint64_t width = across ? geometry_source(g, 0, tile->x0, tile->width).count
-	                              : region_side(step, tile, false);
+	const uint64_t width =
+	    across ? step_source(step, tile, false).count : region_side(step, tile, false);
 
-	return width * (down ? geometry_source(g, 1, tile->y0, tile->height).count
-	                     : region_side(step, tile, true));
+	return width * (down ? step_source(step, tile, true).count : region_side(step, tile, true));
 }
 
 uint64_t region_bytes(const struct step *step, const struct tile *result)

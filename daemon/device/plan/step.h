@@ -141,6 +141,9 @@ void step_retain_kernel(const struct step *step);
 void step_retain(const struct step *step);
 void step_release(struct step *step);
 
+/* Returns the image's columns, or rows (down), from which a resize makes the tile's. */
+struct extent step_source(const struct step *step, const struct tile *tile, bool down);
+
 /* Returns the tile in the pixels of the step's stage: x0 and y0 may be negative as an int32_t. The
  * functions of regions below take such a tile; region_pack(), region_bytes(), and those of plan.h
  * and launch.h, take the result's. */

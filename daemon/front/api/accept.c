@@ -87,7 +87,8 @@ enum error accept_parse(const char *accept, uint32_t written, uint16_t weights[F
 
 		for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
 			judge(&verdicts[f],
-			      f == named ? FIT_EXACT : fit_of(range, format_media_type(f), "*/*"),
+			      f == named ? FIT_EXACT
+			                 : fit_of(range, format_naming(f)->media_type, "*/*"),
 			      weight);
 	}
 	for (enum format f = FORMAT_NONE; f < FORMATS; f++) {
@@ -98,7 +99,7 @@ enum error accept_parse(const char *accept, uint32_t written, uint16_t weights[F
 		return ERR_OK;
 	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
 		if (format_in(written, f))
-			list_add(types, sizeof types, format_media_type(f));
+			list_add(types, sizeof types, format_naming(f)->media_type);
 	return problem_set_parameter(problem, ERR_NOT_ACCEPTABLE, "Accept", accept,
 	                             "expected one of %s (raw pixels)", types);
 }

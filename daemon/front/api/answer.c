@@ -45,8 +45,8 @@ json_t *answer_describe_problem(enum error error, const struct problem *problem)
 	const bool detailed = problem && *problem->detail, named = problem && *problem->parameter;
 
 	return json_pack("{s:o, s:s, s:i, s:o*, s:o*, s:o*}", "type",
-	                 json_sprintf("/problems/%s", error_slug(error)), "title",
-	                 error_title(error), "status", error_status(error), "detail",
+	                 json_sprintf("/problems/%s", error_row(error)->slug), "title",
+	                 error_row(error)->title, "status", error_row(error)->status, "detail",
 	                 detailed ? json_text(problem->detail) : NULL, "parameter",
 	                 named ? json_text(problem->parameter) : NULL, "value",
 	                 named ? json_text(problem->value) : NULL);
@@ -54,9 +54,9 @@ json_t *answer_describe_problem(enum error error, const struct problem *problem)
 
 void answer_problem(struct answer *answer, enum error error, const struct problem *problem)
 {
-	answer_json(answer, error_status(error), answer_describe_problem(error, problem));
+	answer_json(answer, error_row(error)->status, answer_describe_problem(error, problem));
 	answer->content_type = "application/problem+json";
-	answer->reason = error_slug(error);
+	answer->reason = error_row(error)->slug;
 	free(answer->detail);
 	answer->detail = problem ? strdup(problem->detail) : NULL;
 	if (answer->status == 401)
@@ -113,7 +113,7 @@ void answer_job(struct answer *answer, const struct job *job, uint64_t received_
 		answer_problem(answer, job->error, &job->problem);
 	} else {
 		answer->status = 200;
-		answer->content_type = format_media_type(job->format);
+		answer->content_type = format_naming(job->format)->media_type;
 		answer->file = job->answer.fd;
 		answer->file_size = job->answer.size;
 		answer_header(answer, "X-Image", "%ux%ux%u:%s", job->result.width,

@@ -322,14 +322,14 @@ static void add_errors(json_t *responses, const json_t *template)
 		json_t *response;
 		const char *text;
 
-		snprintf(name, sizeof name, "Problem%d", error_status(e));
+		snprintf(name, sizeof name, "Problem%d", error_row(e)->status);
 		if (!json_object_get(responses, name))
 			json_object_set_new(responses, name, json_deep_copy(template));
 		response = json_object_get(responses, name);
 		text = json_string_value(json_object_get(response, "description"));
 		json_object_set_new(
 		    response, "description",
-		    json_sprintf("%s%s%s", text, *text ? "; " : "", error_title(e)));
+		    json_sprintf("%s%s%s", text, *text ? "; " : "", error_row(e)->title));
 	}
 }
 
@@ -469,7 +469,7 @@ void catalogue_get_api(struct request *r, const struct route *routes, size_t cou
 	                    json_pack("{s:s, s:i, s:i, s:{s:o}}", "type", "array", "minItems", 1,
 	                              "maxItems", CHAIN_FILTERS_MAX, "items", "oneOf", links));
 	for (enum error e = ERR_OK + 1; e < ERR_COUNT; e++)
-		json_array_append_new(types, json_sprintf("/problems/%s", error_slug(e)));
+		json_array_append_new(types, json_sprintf("/problems/%s", error_row(e)->slug));
 	json_object_set_new(member(schemas, "Problem", "properties"), "type",
 	                    json_pack("{s:o}", "enum", types));
 	for (size_t i = 0; (p = request_common_parameter(i)); i++)
@@ -478,7 +478,7 @@ void catalogue_get_api(struct request *r, const struct route *routes, size_t cou
 		    make_parameter(p->name, "query", p->text, schema_of_common(p), false));
 	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++)
 		if (format_in(repertoire().written, f))
-			json_object_set_new(media, format_media_type(f),
+			json_object_set_new(media, format_naming(f)->media_type,
 			                    json_pack("{s:{s:s, s:s}}", "schema", "type", "string",
 			                              "format", "binary"));
 	add_errors(responses, json_object_get(skeleton, "problem"));

@@ -38,8 +38,8 @@ void gauges_init(void)
 	metric_set(METRIC_START_TIME, NULL, NULL, now_seconds());
 	gauges_reloaded(true);
 	for (enum error e = ERR_OK + 1; e < ERR_COUNT; e++) {
-		metric_add(METRIC_REQUESTS_REJECTED, error_slug(e), NULL, 0);
-		metric_add(METRIC_JOBS_FAILED, error_slug(e), NULL, 0);
+		metric_add(METRIC_REQUESTS_REJECTED, error_row(e)->slug, NULL, 0);
+		metric_add(METRIC_JOBS_FAILED, error_row(e)->slug, NULL, 0);
 	}
 	metric_add(METRIC_JOBS_FAILED, "client-gone", NULL, 0);
 	metric_add(METRIC_UNREAD_ENDED, "client", NULL, 0);

@@ -63,27 +63,28 @@ static void log_job(const char *id, const struct job *job, const char *end, enum
 	uint64_t us =
 	    ((job->finished ? job->times.finished : loop_now()) - job->times.accepted) / 1000;
 	char devices[256], span[TRACE_TEXT_SIZE], filters[FILTERS_SIZE], image[IMAGE_SIZE];
-	const char *format = job->image_known ? format_name(job->input_format) : "";
+	const char *format = job->image_known ? format_naming(job->input_format)->name : "";
+	const struct error_row *error = error_row(job->error);
 
 	list_devices(job, devices, sizeof devices);
 	describe_image(job, image, sizeof image);
 	list_filters(job, filters, sizeof filters);
-	log_event(
-	    level,
-	    LOG_FIELDS(.job = job->id, .request = id, .route = job->terms.route,
-	               .client = job->terms.client, .filters = filters, .format = format,
-	               .image = image, .bytes_in = job->options.body_size,
-	               .bytes_out = job->answer_size, .duration_us = us, .device = devices,
-	               .tiles = job_tiles_done(job), .status = (uint64_t)error_status(job->error),
-	               .error = job->error ? error_slug(job->error) : NULL,
-	               .trace = job->terms.trace.id, .span = trace_span(&job->terms.trace)),
-	    "request %s%s: job %" PRIu64 " %s after %.3f ms%s%s, for %s: %s of %s%s%s, %" PRIu64
-	    " bytes in, %" PRIu64 " out%s%s",
-	    id, trace_text(&job->terms.trace, span), job->id, end, (double)us * 1e-3,
-	    *devices ? " on " : "", devices, job->terms.client, filters,
-	    job->image_known ? format : "no known image", *image ? " " : "", image,
-	    job->options.body_size, job->answer_size, job->error ? ": " : "",
-	    job->error ? job->problem.detail : "");
+	log_event(level,
+	          LOG_FIELDS(.job = job->id, .request = id, .route = job->terms.route,
+	                     .client = job->terms.client, .filters = filters, .format = format,
+	                     .image = image, .bytes_in = job->options.body_size,
+	                     .bytes_out = job->answer_size, .duration_us = us, .device = devices,
+	                     .tiles = job_tiles_done(job), .status = (uint64_t)error->status,
+	                     .error = job->error ? error->slug : NULL, .trace = job->terms.trace.id,
+	                     .span = trace_span(&job->terms.trace)),
+	          "request %s%s: job %" PRIu64
+	          " %s after %.3f ms%s%s, for %s: %s of %s%s%s, %" PRIu64 " bytes in, %" PRIu64
+	          " out%s%s",
+	          id, trace_text(&job->terms.trace, span), job->id, end, (double)us * 1e-3,
+	          *devices ? " on " : "", devices, job->terms.client, filters,
+	          job->image_known ? format : "no known image", *image ? " " : "", image,
+	          job->options.body_size, job->answer_size, job->error ? ": " : "",
+	          job->error ? job->problem.detail : "");
 }
 
 /* Stages that the job did not have, such as the transfers of a device without memory of its own,
@@ -144,14 +145,15 @@ static void send_stages(const struct job *job)
 
 void outcome_record(const char *id, const struct job *job)
 {
+	const struct error_row *error = error_row(job->error);
 	char end[64] = "is done";
 
 	if (job->error)
-		snprintf(end, sizeof end, "has failed: %s", error_slug(job->error));
-	log_job(id, job, end, error_status(job->error) >= 500 ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO);
+		snprintf(end, sizeof end, "has failed: %s", error->slug);
+	log_job(id, job, end, error->status >= 500 ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO);
 	send_stages(job);
 	if (job->error) {
-		metric_add(METRIC_JOBS_FAILED, error_slug(job->error), NULL, 1);
+		metric_add(METRIC_JOBS_FAILED, error->slug, NULL, 1);
 		return;
 	}
 	canary_success();
@@ -199,7 +201,7 @@ static void send_span(const struct request *r)
 		list_devices(job, span.text[SPAN_DEVICE], SPAN_TEXT_SIZE);
 		if (job->image_known)
 			snprintf(span.text[SPAN_FORMAT], SPAN_TEXT_SIZE, "%s",
-			         format_name(job->input_format));
+			         format_naming(job->input_format)->name);
 		if (job->finished)
 			span.number[SPAN_ANSWER] = job->answer_size;
 	}

@@ -230,7 +230,7 @@ static bool commit(struct archive_step *batch)
 		bind_block(statement, 8, &r->head);
 		sqlite3_bind_int64(statement, 9, r->arrived);
 		sqlite3_bind_int64(statement, 10, r->finished);
-		bind_text(statement, 11, job->error ? error_slug(job->error) : NULL);
+		bind_text(statement, 11, job->error ? error_row(job->error)->slug : NULL);
 		bind_text(statement, 12, job->problem.parameter);
 		bind_text(statement, 13, job->problem.value);
 		bind_text(statement, 14, job->problem.detail);
@@ -391,7 +391,7 @@ static struct job *read_job(sqlite3_stmt *row)
 	job->terms.best = (enum priority)sqlite3_column_int(row, 3);
 	job->terms.share = sqlite3_column_double(row, 4);
 	job->finished = sqlite3_column_int64(row, 9);
-	while (slug && job->error < ERR_COUNT && strcmp(slug, error_slug(job->error)))
+	while (slug && job->error < ERR_COUNT && strcmp(slug, error_row(job->error)->slug))
 		job->error++;
 	if (job->error == ERR_COUNT)
 		job->error = ERR_INTERNAL;

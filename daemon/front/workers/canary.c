@@ -36,8 +36,8 @@ static void canary_done(struct job *done, void *)
 {
 	if (done->error)
 		log_event(LOG_LEVEL_WARNING,
-		          LOG_FIELDS(.job = done->id, .error = error_slug(done->error)),
-		          "the test image failed: %s: %s", error_title(done->error),
+		          LOG_FIELDS(.job = done->id, .error = error_row(done->error)->slug),
+		          "the test image failed: %s: %s", error_row(done->error)->title,
 		          done->problem.detail);
 	else
 		canary_success();

@@ -194,12 +194,12 @@ static void receive_tile(struct device *d, unsigned i, const struct message_tile
 	set_wait(task, 0);
 	memmove(&d->held[i], &d->held[i + 1], (--d->held_count - i) * sizeof *d->held);
 	d->load.units = d->held_count ? d->load.units - task->units : 0;
-	if (error_status(done->error) >= 500)
+	if (error_row(done->error)->status >= 500)
 		log_event(LOG_LEVEL_WARNING,
 		          LOG_FIELDS(.job = done->job, .device = d->label,
-		                     .error = error_slug(done->error)),
+		                     .error = error_row(done->error)->slug),
 		          "%s: tile %u of job %" PRIu64 ": %s (OpenCL %d)", d->label, done->index,
-		          done->job, error_title(done->error), done->cl_error);
+		          done->job, error_row(done->error)->title, done->cl_error);
 	if (!done->error) {
 		d->worker.served = loop_now();
 		reports_book(d, task, done);

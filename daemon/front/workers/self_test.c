@@ -299,7 +299,7 @@ static bool is_right(const struct self_test *t, const struct test *test,
 		return true;
 	if (done->error) {
 		log_warning("test tile %u failed: %s (OpenCL %d)", test->tile.index,
-		            error_title((enum error)done->error), done->cl_error);
+		            error_row((enum error)done->error)->title, done->cl_error);
 		return false;
 	}
 	difference_add(&difference, &test->expected,

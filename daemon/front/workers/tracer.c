@@ -96,7 +96,7 @@ void tracer_tile(const struct task *task, const struct message_tile_done *done, 
 	span.failed = done->error != ERR_OK;
 	if (done->error)
 		snprintf(span.text[SPAN_ERROR], SPAN_TEXT_SIZE, "%s",
-		         error_slug((enum error)done->error));
+		         error_row((enum error)done->error)->slug);
 	snprintf(span.text[SPAN_DEVICE], SPAN_TEXT_SIZE, "%s", device);
 	for (unsigned i = 0; i < done->launches && used < SPAN_TEXT_SIZE; i++)
 		used += (size_t)snprintf(span.text[SPAN_KERNELS] + used, SPAN_TEXT_SIZE - used,
