@@ -18,7 +18,7 @@ struct problem {
 };
 
 struct error_row {
-	int status; /* of HTTP */
+	int status; /* HTTP's */
 	const char *slug, *title;
 };
 
