@@ -219,8 +219,7 @@ static void parse_filter(const struct session *s, const char *text, struct bench
 		if (filter_gathers(&c->chain.call[i]) == GATHER_TILES)
 			errx(2,
 			     "--filter '%s': method=clahe needs the tables of an image's tiles, "
-			     "which "
-			     "only the service makes; expected another filter",
+			     "which only the service makes; expected another filter",
 			     text);
 		filter_radius(&c->chain.call[i], &x, &y);
 		c->taps += (2.0 * x + 1) * (2.0 * y + 1);

@@ -229,13 +229,11 @@ static bool load(struct progress *p, const struct window *w, const void *pixels,
 	const struct geometry *g = &p->geometry;
 	const struct extent x = geometry_source(g, 0, w->x0, w->width),
 	                    y = geometry_source(g, 1, w->y0, w->height);
-	const uint32_t halo_x = g->halo[0], halo_y = g->halo[1];
+	const struct region at = {x.first - (int)g->halo[0], y.first - (int)g->halo[1],
+	                          x.count + 2 * g->halo[0], y.count + 2 * g->halo[1]};
+	const struct region there = padded ? at : inside(&at, &p->image);
 	struct canvas *c = &p->canvas;
-	struct region at, there;
 
-	at = (struct region){x.first - (int)halo_x, y.first - (int)halo_y, x.count + 2 * halo_x,
-	                     y.count + 2 * halo_y};
-	there = padded ? at : inside(&at, &p->image);
 	if (!canvas_init(c, &at, p->image.bands))
 		return false;
 	c->exact = true;
