@@ -82,9 +82,10 @@ def test_containers_of_ecs(tmp_path):
     """Their address is a link-local one, here in a network of its own."""
     server = ("import http.server, sys\nclass H(http.server.BaseHTTPRequestHandler):\n"
               " def do_GET(self):\n  print(self.path, flush=True); self.send_response(403); self.end_headers()\n"
-              "http.server.HTTPServer(('169.254.170.2', 80), H).handle_request()\n")
-    script = (f'ip link set lo up; ip addr add 169.254.170.2/32 dev lo; {sys.executable} -c "$1" & sleep 0.3; shift; '
-              '"$@" || echo "status $?"; wait')
+              "listening = http.server.HTTPServer(('169.254.170.2', 80), H)\nopen('listens', 'w').close()\n"
+              "listening.handle_request()\n")
+    script = (f'ip link set lo up; ip addr add 169.254.170.2/32 dev lo; {sys.executable} -c "$1" & shift; '
+              'until [ -e listens ]; do sleep 0.02; done; "$@" || echo "status $?"; wait')
     apart = ["unshare", "-n" if os.geteuid() == 0 else "-Urn"]
     if subprocess.run([*apart, "ip", "link", "set", "lo", "up"], capture_output=True).returncode:
         pytest.skip("no network of its own can be made")
