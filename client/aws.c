@@ -4,7 +4,6 @@
 #include <ctype.h>
 #include <curl/curl.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "client/keys.h"
 #include "client/place.h"
 #include "client/report.h"
+#include "client/smprint.h"
 
 enum {
 	FILE_MAX = 1 << 20,
@@ -73,20 +73,6 @@ struct source {
 	char *lines[LINE_COUNT];
 };
 
-static char *text_of(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static char *text_of(const char *format, ...)
-{
-	va_list args;
-	char *text = NULL;
-
-	va_start(args, format);
-	if (vasprintf(&text, format, args) < 0)
-		abort();
-	va_end(args);
-	return text;
-}
-
 static const char *environment(const char *name)
 {
 	const char *value = getenv(name);
@@ -104,7 +90,7 @@ static const char *either(const char *one, const char *other)
 
 static char *copy_of(const char *text)
 {
-	return text ? text_of("%s", text) : NULL;
+	return text ? smprint("%s", text) : NULL;
 }
 
 /* Files
@@ -115,8 +101,8 @@ static char *path_of(const char *variable, const char *otherwise)
 	const char *named = environment(variable), *home = environment("HOME");
 	const char *path = named ? named : otherwise;
 
-	return !strncmp(path, "~/", 2) ? text_of("%s%s", home ? home : "", path + 1)
-	                               : text_of("%s", path);
+	return !strncmp(path, "~/", 2) ? smprint("%s%s", home ? home : "", path + 1)
+	                               : smprint("%s", path);
 }
 
 /* Reads a whole file, if it exists. */
@@ -176,7 +162,7 @@ static bool is_profile(const struct source *s, struct ini_part part, const char 
 static void keep(struct source *s, enum line line, struct ini_part value)
 {
 	free(s->lines[line]);
-	s->lines[line] = value.size ? text_of("%.*s", (int)value.size, value.at) : NULL;
+	s->lines[line] = value.size ? smprint("%.*s", (int)value.size, value.at) : NULL;
 }
 
 static void keep_line(struct source *s, const struct ini *ini, enum ini_item item)
@@ -307,7 +293,7 @@ static char *read_authorization(const char *path)
 		fclose(file);
 	while (size && isspace((unsigned char)text[size - 1]))
 		size--;
-	return failed ? NULL : text_of("%.*s", (int)size, text);
+	return failed ? NULL : smprint("%.*s", (int)size, text);
 }
 
 /* Gets the keys from the container's address. */
@@ -320,7 +306,7 @@ static enum exit_code take_keys_of_container(struct aws *aws)
 	char *authorization = file ? read_authorization(file)
 	                           : copy_of(environment("AWS_CONTAINER_AUTHORIZATION_TOKEN"));
 	char *address =
-	    relative ? text_of("http://169.254.170.2%s", relative) : copy_of(environment(whence));
+	    relative ? smprint("http://169.254.170.2%s", relative) : copy_of(environment(whence));
 	enum exit_code status = EXIT_USAGE;
 	struct keys keys;
 
@@ -432,7 +418,7 @@ static enum exit_code take_endpoint(struct aws *aws, const char *endpoint)
 	}
 	while (endpoint[size - 1] == '/')
 		size--;
-	aws->endpoint = text_of("%.*s", (int)size, endpoint);
+	aws->endpoint = smprint("%.*s", (int)size, endpoint);
 	return EXIT_DONE;
 }
 
@@ -596,7 +582,7 @@ bool aws_set_region(struct aws *aws, const char *name, const char *region)
 	b = malloc(sizeof *b);
 	if (!b)
 		abort();
-	*b = (struct bucket){aws->known, text_of("%.*s", (int)object.bucket_size, object.bucket),
+	*b = (struct bucket){aws->known, smprint("%.*s", (int)object.bucket_size, object.bucket),
 	                     copy_of(region)};
 	aws->known = b;
 	return true;
@@ -615,16 +601,16 @@ static char *base_of(const struct aws *aws, const struct object *object, const c
 	const char *endpoint = aws->endpoint, *host;
 
 	if (!endpoint) {
-		regional = text_of("https://s3.%s.amazonaws.com%s", region,
+		regional = smprint("https://s3.%s.amazonaws.com%s", region,
 		                   strncmp(region, "cn-", 3) ? "" : ".cn");
 		endpoint = regional;
 	}
 	host = strstr(endpoint, "://") + 3;
 	if (aws->virtual_hosts && !dotted)
-		base = text_of("%.*s%.*s.%s", (int)(host - endpoint), endpoint, size,
+		base = smprint("%.*s%.*s.%s", (int)(host - endpoint), endpoint, size,
 		               object->bucket, host);
 	else
-		base = text_of("%s/%.*s", endpoint, size, object->bucket);
+		base = smprint("%s/%.*s", endpoint, size, object->bucket);
 	free(regional);
 	return base;
 }

@@ -12,6 +12,7 @@
 
 #include "client/place.h"
 #include "client/report.h"
+#include "client/smprint.h"
 
 enum {
 	TEXT_MAX = 64 << 20,
@@ -239,11 +240,10 @@ void exchange_prepare(struct exchange *e, const struct server *server)
 void exchange_say(struct exchange *e, const char *format, ...)
 {
 	va_list args;
-	char *text = NULL;
+	char *text;
 
 	va_start(args, format);
-	if (vasprintf(&text, format, args) < 0)
-		abort();
+	text = vsmprint(format, args);
 	va_end(args);
 	forget_text(e);
 	e->text = text;

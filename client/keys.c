@@ -9,7 +9,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +20,7 @@
 #include "client/interrupt.h"
 #include "client/report.h"
 #include "client/server.h"
+#include "client/smprint.h"
 
 enum { ANSWER_MAX = 64 << 10, PROCESS_SECONDS = 60, ENDPOINT_SECONDS = 5, ATTEMPTS = 3 };
 
@@ -28,20 +28,6 @@ struct answer {
 	char text[ANSWER_MAX];
 	size_t size;
 };
-
-static char *text_of(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static char *text_of(const char *format, ...)
-{
-	va_list args;
-	char *text = NULL;
-
-	va_start(args, format);
-	if (vasprintf(&text, format, args) < 0)
-		abort();
-	va_end(args);
-	return text;
-}
 
 /* Reads a time such as 2026-11-28T07:30:00Z, with a fraction or another zone; 0 if it is none. */
 static time_t time_of(const char *text)
@@ -71,11 +57,11 @@ static char *read_answer(const struct answer *answer, const char *token, struct 
 
 	*keys = (struct keys){.expires = expires ? time_of(expires) : 0};
 	if (!access || !secret)
-		wrong = text_of("expected JSON with AccessKeyId, SecretAccessKey and, for "
+		wrong = smprint("expected JSON with AccessKeyId, SecretAccessKey and, for "
 		                "temporary keys, %s and Expiration",
 		                token);
 	else if (expires && !keys->expires)
-		wrong = text_of("Expiration: expected a time such as 2026-01-31T12:00:00Z");
+		wrong = smprint("Expiration: expected a time such as 2026-01-31T12:00:00Z");
 	else if (!(keys->access = strdup(access)) || !(keys->secret = strdup(secret)) ||
 	         (temporary && !(keys->token = strdup(temporary))))
 		abort();
@@ -190,20 +176,20 @@ static char *run(char **words, struct answer *answer)
 	pid_t child;
 
 	if (pipe2(ends, O_CLOEXEC))
-		return text_of("%s", strerror(errno));
+		return smprint("%s", strerror(errno));
 	error = start(words, ends[1], &child);
 	close(ends[1]);
 	read = !error && read_all(ends[0], answer, until);
 	close(ends[0]);
 	if (error)
-		return text_of("%s: %s", words[0], strerror(error));
+		return smprint("%s: %s", words[0], strerror(error));
 	status = await_end(child, read, until);
 	if (status < 0)
-		return text_of("%s: no answer of at most 64 KiB within %d s", words[0],
+		return smprint("%s: no answer of at most 64 KiB within %d s", words[0],
 		               PROCESS_SECONDS);
 	if (WIFEXITED(status) && !WEXITSTATUS(status))
 		return NULL;
-	return text_of("%s: it ended with %s %d", words[0], WIFEXITED(status) ? "status" : "signal",
+	return smprint("%s: it ended with %s %d", words[0], WIFEXITED(status) ? "status" : "signal",
 	               WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
 }
 
@@ -216,7 +202,7 @@ char *keys_from_process(const char *command, struct keys *keys)
 		abort();
 	words = split(copy);
 	if (!words || !words[0])
-		wrong = text_of("expected a command, with quotes in pairs");
+		wrong = smprint("expected a command, with quotes in pairs");
 	else if (!(wrong = run(words, &answer)))
 		wrong = read_answer(&answer, "SessionToken", keys);
 	free(words);
@@ -292,10 +278,10 @@ char *keys_from_endpoint(const char *address, const char *authorization, struct 
 	CURL *easy;
 
 	if (!is_safe(address))
-		return text_of("expected https://, or http:// of this host or of a link-local "
+		return smprint("expected https://, or http:// of this host or of a link-local "
 		               "address of AWS (169.254.170.2)");
 	if (authorization) {
-		head = text_of("Authorization: %s", authorization);
+		head = smprint("Authorization: %s", authorization);
 		if (!(heads = curl_slist_append(NULL, head)))
 			abort();
 	}
@@ -308,9 +294,9 @@ char *keys_from_endpoint(const char *address, const char *authorization, struct 
 			break;
 	}
 	if (code)
-		wrong = text_of("%s", curl_easy_strerror(code));
+		wrong = smprint("%s", curl_easy_strerror(code));
 	else if (status != 200)
-		wrong = text_of("status %ld", status);
+		wrong = smprint("status %ld", status);
 	else
 		wrong = read_answer(&answer, "Token", keys);
 	curl_slist_free_all(heads);

@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,26 +15,12 @@
 
 #include "client/hash.h"
 #include "client/interrupt.h"
-
-static char *format_path(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static char *format_path(const char *format, ...)
-{
-	va_list args;
-	char *path = NULL;
-
-	va_start(args, format);
-	if (vasprintf(&path, format, args) < 0)
-		abort();
-	va_end(args);
-	return path;
-}
+#include "client/smprint.h"
 
 int output_nameless(void)
 {
 	const char *directory = getenv("TMPDIR");
-	char *path =
-	    format_path("%s/convolve-XXXXXX", directory && *directory ? directory : "/tmp");
+	char *path = smprint("%s/convolve-XXXXXX", directory && *directory ? directory : "/tmp");
 	int fd = mkostemp(path, O_CLOEXEC);
 
 	if (fd >= 0)
@@ -181,8 +166,8 @@ static int open_beside(struct output *output)
 		output->replaced.st_nlink = 0;
 	else
 		output->mode = output->replaced.st_mode & 0777;
-	output->temporary = format_path("%.*s.convolve-%016" PRIx64, (int)(name - output->place),
-	                                output->place, hash_short(hash_text(HASH_START, name)));
+	output->temporary = smprint("%.*s.convolve-%016" PRIx64, (int)(name - output->place),
+	                            output->place, hash_short(hash_text(HASH_START, name)));
 	error = open_temporary(output);
 	if (error) {
 		free(output->temporary);
@@ -204,7 +189,7 @@ int output_open(struct output *output, const char *path)
 	} else if (!stat(path, &there) && !S_ISREG(there.st_mode)) {
 		output->stream = open(path, O_WRONLY | O_CLOEXEC);
 	} else {
-		output->place = format_path("%s", path);
+		output->place = smprint("%s", path);
 		error = open_beside(output);
 		if (error)
 			output_discard(output);
@@ -224,7 +209,7 @@ void output_rename(struct output *output, const char *path)
 	if (!output->place)
 		return;
 	free(output->place);
-	output->place = format_path("%s", path);
+	output->place = smprint("%s", path);
 }
 
 /* Gives the result owner, access list and mode of the file that it replaces. Without its access
@@ -329,8 +314,8 @@ char *output_directory(const struct output *output)
 
 	if (!output->place)
 		return NULL;
-	return slash ? format_path("%.*s", (int)(slash + 1 - output->place), output->place)
-	             : format_path(".");
+	return slash ? smprint("%.*s", (int)(slash + 1 - output->place), output->place)
+	             : smprint(".");
 }
 
 int output_sync_directory(const char *directory)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "client/smprint.h"
 
 static bool silent, terminal, drawn;
 
@@ -36,10 +37,8 @@ void report_clear(void)
 
 static void say(const char *format, va_list args)
 {
-	char *text = NULL;
+	char *text = vsmprint(format, args);
 
-	if (vasprintf(&text, format, args) < 0)
-		abort();
 	utf8_flatten(text);
 	report_clear();
 	fprintf(stderr, "convolve: %s\n", text);

@@ -18,6 +18,7 @@
 
 #include "client/interrupt.h"
 #include "client/report.h"
+#include "client/smprint.h"
 #include "client/xml.h"
 
 enum { VERSION_MAX = 256, REDIRECTIONS_MAX = 5 };
@@ -28,12 +29,11 @@ enum { CORRECTED_REGION = 1, CORRECTED_CLOCK = 2, CORRECTED_KEYS = 4, CORRECTED_
 struct curl_slist *store_head(struct curl_slist *heads, const char *format, ...)
 {
 	struct curl_slist *longer;
-	char *head = NULL;
 	va_list args;
+	char *head;
 
 	va_start(args, format);
-	if (vasprintf(&head, format, args) < 0)
-		abort();
+	head = vsmprint(format, args);
 	va_end(args);
 	longer = curl_slist_append(heads, head);
 	if (!longer)

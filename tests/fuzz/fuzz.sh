@@ -9,7 +9,7 @@ jpeg_modules="device/jpeg device/jpeg_decode device/jpeg_encode ../tests/lib/jpe
 declare -A fuzz_modules=([remote]="front/api/remote front/jobs/fair front/jobs/shares" [jpeg]=../tests/lib/jpegs
 	[client]="../client/metrics ../client/parameters ../client/place ../client/request ../client/server ../client/table ../client/top ../client/views"
 	[aws]="../client/aws ../client/ini ../client/interrupt ../client/keys ../client/place ../client/report ../client/server
-		../client/xml"
+		../client/smprint ../client/xml"
 	[jpeg_kernels]="$jpeg_modules" [jpeg_blocks]="$jpeg_modules")
 # Options of targets; and how many brief runs slow ones make.
 declare -A fuzz_options=([jpeg_kernels]="-len_control=0 -max_len=60" [workers]="-len_control=10 -max_len=400"
