@@ -21,10 +21,11 @@ struct mask {
 	int body;
 	struct decoder *decoder;
 	struct image image;
-	uint32_t next;   /* the first row that has not been decoded */
-	double *weights; /* for a row of the image; owned, with what follows */
-	double *grey[2]; /* the last even and odd row, as shares of the result */
-	uint8_t *row;    /* decoded */
+	uint32_t next;        /* the first row that has not been decoded */
+	double *weights;      /* for a row of the image; owned, with what follows */
+	double *stretched[2]; /* the last even and odd row of the mask, as long as the image's */
+	double *grey;         /* the last row, as shares of the result */
+	uint8_t *row;         /* the same as decoded */
 };
 
 static enum error name_mask(enum error e, struct problem *problem)
@@ -71,15 +72,16 @@ enum error mask_open(struct mask **mask, const struct message_job *job, const st
 	e = t->geometry.resizes
 	        ? problem_set(problem, ERR_BAD_PARAMETER, "expected a request without resize")
 	        : open_file(m, problem);
-	doubles = t->image.width + 2ul * m->image.width * m->image.bands;
+	doubles = 3ul * t->image.width + (size_t)m->image.width * m->image.bands;
 	if (!e)
 		m->weights = calloc(1, doubles * sizeof *m->weights + image_row_size(&m->image));
 	if (!e && !m->weights)
 		e = no_memory(problem, "to read it");
 	if (e)
 		return name_mask(e, problem);
-	m->grey[0] = m->weights + t->image.width;
-	m->grey[1] = m->grey[0] + (size_t)m->image.width * m->image.bands;
+	m->stretched[0] = m->weights + t->image.width;
+	m->stretched[1] = m->stretched[0] + t->image.width;
+	m->grey = m->stretched[1] + t->image.width;
 	m->row = (uint8_t *)(m->weights + doubles);
 	return ERR_OK;
 }
@@ -94,51 +96,59 @@ void mask_close(struct mask **mask)
 	*mask = NULL;
 }
 
-/* Decodes the mask's rows up to this one. The luma of grey is that grey to the bit; NaN is 0. */
-static enum error read_rows(struct mask *m, uint32_t last, struct problem *problem)
-{
-	const enum pixel_type type = (enum pixel_type)m->image.type;
-	const uint32_t width = m->image.width, bands = m->image.bands;
-	enum error e = m->next ? ERR_OK : decode_begin(m->decoder, problem);
-
-	for (; !e && m->next <= last; m->next++) {
-		double *grey = m->grey[m->next % 2];
-
-		e = decode_rows(m->decoder, m->next, 1, m->row, image_row_size(&m->image), problem);
-		rows_load(grey, m->row, type, (size_t)width * bands);
-		for (uint32_t x = 0; !e && x < width; x++) {
-			const double *p = grey + (size_t)x * bands;
-			const double luma =
-			    bands == 1 ? *p : (299 * p[0] + 587 * p[1] + 114 * p[2]) / 1000;
-
-			grey[x] = fmin(fmax(luma / pixel_type_rows[type].full_scale, 0), 1);
-		}
-	}
-	return e;
-}
-
 /* Returns where the centre of pixel i of `count` lies among so many pixels of the mask. */
 static double place(uint32_t i, uint32_t count, uint32_t pixels)
 {
 	return fmin(fmax((i + 0.5) * pixels / count - 0.5, 0), pixels - 1);
 }
 
-/* Computes the weights of row y of the image. */
+/* Decodes the mask's next row. The luma of grey is that grey to the bit; NaN is 0. */
+static enum error read_row(struct mask *m, struct problem *problem)
+{
+	const enum pixel_type type = (enum pixel_type)m->image.type;
+	const uint32_t width = m->image.width, bands = m->image.bands;
+	enum error e = m->next ? ERR_OK : decode_begin(m->decoder, problem);
+
+	if (!e)
+		e = decode_rows(m->decoder, m->next++, 1, m->row, image_row_size(&m->image),
+		                problem);
+	if (e)
+		return e;
+	rows_load(m->grey, m->row, type, (size_t)width * bands);
+	for (uint32_t x = 0; x < width; x++) {
+		const double *p = m->grey + (size_t)x * bands;
+		const double luma = bands == 1 ? *p : (299 * p[0] + 587 * p[1] + 114 * p[2]) / 1000;
+
+		m->grey[x] = fmin(fmax(luma / pixel_type_rows[type].full_scale, 0), 1);
+	}
+	return ERR_OK;
+}
+
+/* Computes the weights of row y of the image. The mask's rows around it are stretched along the row
+ * once each. */
 static enum error weigh(struct mask *m, const struct tiles *tiles, uint32_t y,
                         struct problem *problem)
 {
-	const struct image *image = &tiles->tiling.image;
-	const double at = place(y, image->height, m->image.height);
+	const uint32_t width = tiles->tiling.image.width;
+	const double at = place(y, tiles->tiling.image.height, m->image.height);
 	const uint32_t above = (uint32_t)at, below = above + (at > above);
-	const double *a = m->grey[above % 2], *b = m->grey[below % 2];
-	const enum error e = read_rows(m, below, problem);
+	const double *a = m->stretched[above % 2], *b = m->stretched[below % 2];
+	enum error e = ERR_OK;
 
-	for (uint32_t x = 0; !e && x < image->width; x++) {
-		const double where = place(x, image->width, m->image.width);
-		const uint32_t left = (uint32_t)where, right = left + (where > left);
-		const double upper = a[left] + (a[right] - a[left]) * (where - left);
-		const double lower = b[left] + (b[right] - b[left]) * (where - left);
-		const double weight = upper + (lower - upper) * (at - above);
+	while (!e && m->next <= below) {
+		double *to = m->stretched[m->next % 2];
+		const bool used = m->next >= above;
+
+		e = read_row(m, problem);
+		for (uint32_t x = 0; !e && used && x < width; x++) {
+			const double where = place(x, width, m->image.width);
+			const uint32_t left = (uint32_t)where, right = left + (where > left);
+
+			to[x] = m->grey[left] + (m->grey[right] - m->grey[left]) * (where - left);
+		}
+	}
+	for (uint32_t x = 0; !e && x < width; x++) {
+		const double weight = a[x] + (b[x] - a[x]) * (at - above);
 
 		m->weights[x] = m->job.mask_invert ? 1 - weight : weight;
 	}
