@@ -155,18 +155,26 @@ static bool has_what_it_needs(uint32_t needs, const struct work *work)
 	const struct operation *op = work->operation;
 	const uint32_t alpha_band = 1u << (work->bands - 1), side = 2 * op->radius_x + 1;
 
-	return !(needs & VARIANT_ONLY_3X3 && (op->radius_x != 1 || op->radius_y != 1)) &&
-	       !(needs & VARIANT_MEAN && !work_is_mean(op)) &&
-	       !(needs & VARIANT_BOX && !is_box(op)) &&
-	       !(needs & VARIANT_WHOLE_SMOOTH && !smooth_is_whole(op)) &&
-	       !(needs & VARIANT_MAGNITUDE && op->output != GRADIENT_MAGNITUDE) &&
-	       !(needs & VARIANT_STRAIGHT && op->curve.exponent != 1) &&
-	       !(needs & VARIANT_SMALLER && (op->down.step < 1 || op->across.step < 1)) &&
-	       !(needs & (VARIANT_RECTANGLE | VARIANT_MEDIAN) &&
-	         op->element != ELEMENT_RECTANGLE) &&
-	       !(needs & VARIANT_MEDIAN && 2 * op->rank + 1 != side * side) &&
-	       !(needs & VARIANT_NO_KEEP && work->keep &&
-	         !(work->alpha && work->keep == alpha_band));
+	if (needs & VARIANT_ONLY_3X3 && (op->radius_x != 1 || op->radius_y != 1))
+		return false;
+	if (needs & VARIANT_MEAN && !work_is_mean(op))
+		return false;
+	if (needs & VARIANT_BOX && !is_box(op))
+		return false;
+	if (needs & VARIANT_WHOLE_SMOOTH && !smooth_is_whole(op))
+		return false;
+	if (needs & VARIANT_MAGNITUDE && op->output != GRADIENT_MAGNITUDE)
+		return false;
+	if (needs & VARIANT_STRAIGHT && op->curve.exponent != 1)
+		return false;
+	if (needs & VARIANT_SMALLER && (op->down.step < 1 || op->across.step < 1))
+		return false;
+	if (needs & (VARIANT_RECTANGLE | VARIANT_MEDIAN) && op->element != ELEMENT_RECTANGLE)
+		return false;
+	if (needs & VARIANT_MEDIAN && 2 * op->rank + 1 != side * side)
+		return false;
+	return !(needs & VARIANT_NO_KEEP) || !work->keep ||
+	       (work->alpha && work->keep == alpha_band);
 }
 
 /* Classic kernels change all bands and support only the standard Sobel weights. Image objects must
