@@ -72,7 +72,7 @@ void rows_extreme(double *to, const double *a, const double *b, bool largest, si
 /* Magnitudes, 0 where a sample is not finite. */
 void rows_magnitude(double *to, const double *from, size_t count);
 
-/* ---- apply.c, bilateral.c, canny.c ---- */
+/* ---- apply.c, bilateral.c, canny.c, lookup.c ---- */
 
 /* The range and rounding of results, and the part of alpha. */
 struct scale {
@@ -100,3 +100,15 @@ operation_apply bilateral_apply MUST_CHECK;
 /* Finds the edges of canny: full scale for an edge, half of it for a possible edge, else 0. The
  * slack is full scale if the rounding of another right computation decides between these. */
 operation_apply canny_apply MUST_CHECK;
+
+/* Mixes the tables of the tiles around each pixel. */
+operation_apply lookup_clahe MUST_CHECK;
+
+/* One sample of a canvas. */
+struct sample {
+	double value, slack;
+};
+
+/* Looks a band's sample up in the operation's table. */
+struct sample lookup_lut(const struct operation *operation, const struct scale *scale,
+                         uint32_t band, const struct sample *in);
