@@ -7,9 +7,6 @@ top=${top:-.} build=${build:-build}
 jpeg_modules="device/jpeg device/jpeg_decode device/jpeg_encode ../tests/lib/jpegs ../tests/lib/opencl_on_host"
 # Modules below daemon/ that a target of tests/fuzz is linked with, beside the libraries.
 declare -A fuzz_modules=([remote]="front/api/remote front/jobs/fair front/jobs/shares" [jpeg]=../tests/lib/jpegs
-	[client]="../client/metrics ../client/parameters ../client/place ../client/request ../client/server ../client/table ../client/top ../client/views"
-	[aws]="../client/aws ../client/ini ../client/interrupt ../client/keys ../client/place ../client/report ../client/server
-		../client/smprint ../client/xml"
 	[jpeg_kernels]="$jpeg_modules" [jpeg_blocks]="$jpeg_modules")
 # Options of targets; and how many brief runs slow ones make.
 declare -A fuzz_options=([jpeg_kernels]="-len_control=0 -max_len=60" [workers]="-len_control=10 -max_len=400"
@@ -21,7 +18,7 @@ clang_libraries() {
 	(
 		flock 9
 		configure "$build/clang" CC=clang CFLAGS='-g -O2' --enable-sanitize=fuzzer-no-link,address,undefined
-		make -s -C "$build/clang" -j "$(nproc)" libcodec.a libcommon.a libfront.a libhttp.a liblink.a
+		make -s -C "$build/clang" -j "$(nproc)" libclient.a libcodec.a libcommon.a libfront.a libhttp.a liblink.a
 		# The front with its variables in a section, see restore_front() in fuzz.h.
 		objcopy --rename-section .data=front_state --rename-section .data.rel.local=front_state \
 			--rename-section .bss=front_state,alloc,load,data,contents \
@@ -34,7 +31,7 @@ clang_sanitized() {
 	# shellcheck disable=SC2046
 	clang -D_GNU_SOURCE -DCL_TARGET_OPENCL_VERSION=120 -std=gnu2x -g -O2 "-fsanitize=$1" -fno-sanitize-recover=all -Wl,--as-needed \
 		"-I$top" "-I$top/daemon" "-I$top/kernels" "-I$top/tests/lib" $(pkg-config --cflags vips) "${@:2}" \
-		"$build"/clang/lib{front_state,codec,http,link,common}.a -lm -lz \
+		"$build"/clang/lib{client,front_state,codec,http,link,common}.a -lm -lz \
 		$(pkg-config --libs glib-2.0 jansson sqlite3 libsystemd libseccomp libcurl libjpeg libexif libwebp libwebpdemux libwebpmux libdeflate libisal libbrotlidec vips)
 }
 

@@ -303,9 +303,13 @@ def put_file(directory):
 
 
 def fill_disk(directory):
-    with contextlib.suppress(OSError), (directory.parent / "rest").open("wb", 0) as file:
-        while file.write(bytes(4096)):
-            pass
+    """Filled again and again: a worker that looks for room holds 16 MB of it meanwhile."""
+    with (directory.parent / "rest").open("wb", 0) as file:
+        for _ in range(50):
+            with contextlib.suppress(OSError):
+                while file.write(bytes(4096)):
+                    pass
+            time.sleep(0.01)
 
 
 def write_protect(directory):
