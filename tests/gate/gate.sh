@@ -7,7 +7,7 @@
 # of their logs, $tests that of the tests.
 
 logs=${logs:-.} tests=${tests:-tests}
-at_once=$(nproc)
+at_once=$(nproc) niceness=0
 passed=0 failed=0 skipped=0
 started=()
 
@@ -64,7 +64,7 @@ select_tests() {
 	done
 }
 
-# start NAME COMMAND...: runs it in the background, at most $at_once at a time.
+# start NAME COMMAND...: runs it in the background, at most $at_once at a time, with this niceness.
 start() {
 	while [ "$(jobs -pr | wc -l)" -ge "$at_once" ]; do wait -n || true; done
 	say "== $1"
@@ -75,6 +75,7 @@ start() {
 
 run() {
 	local status=0
+	renice -n "$niceness" "$BASHPID" >/dev/null
 	"${@:2}" >"$logs/$1.log" 2>&1 </dev/null || status=$?
 	echo "$status" >"$logs/$1.status"
 }
