@@ -24,7 +24,7 @@ import imagefiles
 from client import ppm
 from pixels import random_pixels
 from scripted import busy, problem
-from service import ONE_DEVICE, REPOSITORY, free_port, target_of
+from service import ONE_DEVICE, REPOSITORY, free_port, multipart, target_of
 
 SOURCES = REPOSITORY / "client/python"
 sys.path.insert(0, str(SOURCES))
@@ -37,6 +37,8 @@ from convolved import filters as f  # noqa: E402
 PHOTOGRAPH = REPOSITORY / "tests/photograph.jpg"
 GENERAL = {"variant": "general"}  # for reproducible bytes
 IMAGE = {"Content-Type": "image/png", "X-Image": "1x1x1:u8"}  # headers of a result
+RUNNING = (202, {"Content-Type": "application/json"}, json.dumps(
+    {"id": "ab", "state": "running", "progress": {"tiles_done": 0, "tiles": None}, "left_seconds": None}).encode())
 
 
 def waits(url, use, **options):
@@ -154,6 +156,86 @@ def test_modes_of_pil(ask, service, mode, seen):
     result = ask(service.url, lambda s: s.apply(image, f.box(size=3), format="png", **GENERAL))
     right, _ = imagefiles.read_pil(service.post(target_of([("box", {"size": 3})], **GENERAL), file).body)
     assert np.array_equal(imagefiles.read_pil(result.content)[0], right)
+
+
+# Masks --------------------------------------------------------------------------------------------
+
+def masked(service, image, mask, target):
+    body, kind = multipart([("image", "i", image), ("mask", "m", mask)])
+    answer = service.post(target, body, headers={"Content-Type": kind})
+    assert answer.status == 200, answer
+    return answer.body
+
+
+def grey(shape, dtype="u1"):
+    values = np.random.default_rng(len(shape)).integers(0, 256, shape)
+    return (values / 255).astype(dtype) if dtype.endswith("f4") else (values * (257 if "2" in dtype else 1)).astype(dtype)
+
+
+@pytest.mark.parametrize("shape, dtype", [((9, 7), "u1"), ((5, 8, 1), "<u2"), ((6, 1, 3), ">u2"), ((4, 9), "<f4"), ((3, 2, 3), ">f4"),
+                                          ((1, 1, 3), "u1"), ((7, 5), "bool")])
+def test_masks_of_pixels(ask, service, shape, dtype):
+    """They have the values of a file with the same pixels, whatever their order in memory is."""
+    mask, body = grey(shape, "u1" if dtype == "bool" else dtype)[::-1, :], ppm()
+    mask = mask > 99 if dtype == "bool" else mask
+    same = (mask * np.uint8(255) if dtype == "bool" else mask).reshape(*(*shape, 1)[:3])
+    same = np.ascontiguousarray(same, same.dtype.newbyteorder("="))
+    file = (imagefiles.write_pnm if same.dtype == np.float32 else imagefiles.write_png)(same)
+    right = masked(service, body, file, "/v1/filters/invert")
+    assert ask(service.url, lambda s: s.apply(body, f.invert(), mask=mask)).content == right
+    assert right not in (body, service.post("/v1/filters/invert", body).body)
+
+
+def test_masks(ask, service, tmp_path):
+    """Files of all kinds, pictures, and other pixels; alone, with long parameters, and as jobs."""
+    picture, path = PIL.Image.fromarray(grey((9, 7))), tmp_path / "mask.png"
+    content, body = imagefiles.written(picture, "png"), ppm()
+    path.write_bytes(content)
+    right = masked(service, body, content, "/v1/filters/box?size=5&variant=general&invert=1")
+    for mask in (path, str(path), content, bytearray(content), memoryview(content), io.BytesIO(content), picture,
+                 Array(np.asarray(picture)), Interface(np.asarray(picture)), picture.convert("RGB")):
+        assert ask(service.url, lambda s, mask=mask: s.apply(
+            body, f.box(size=5), invert=True, mask=mask, **GENERAL)).content == right
+    pixels = random_pixels(1, 30, 40, 3, "u8")
+    result = ask(service.url, lambda s: s.apply(pixels, f.invert(), mask=np.zeros((1, 1), bool)))
+    assert np.array_equal(result.pixels, pixels)
+    assert np.array_equal(ask(service.url, lambda s: s.apply(pixels, f.invert(), mask=np.ones((2, 1), bool))).pixels, 255 - pixels)
+    table = np.arange(4096) % 256
+    long = ask(service.url, lambda s: s.apply(body, f.lut(table=table), mask=path, **GENERAL)).content
+    assert long == masked(service, body, content, target_of([("lut", {"table": table})], **GENERAL))
+    job = ask(service.url, lambda s: s.submit(body, f.box(size=5), invert=True, mask=picture, **GENERAL))
+    assert ask(service.url, lambda s: s.result(job)).content == right
+    ask(service.url, lambda s: s.cancel(job))
+
+
+def test_masks_that_the_service_refuses(ask, service):
+    for mask, words, filters in ((b"text", "415 not-an-image", [f.box()]), (grey((9, 7)), "without resize", [f.resize(width=5)])):
+        with pytest.raises(convolved.Problem, match=words) as raised:
+            ask(service.url, lambda s: s.apply(ppm(), *filters, mask=mask))  # noqa: B023
+        assert raised.value.parameter == "mask"
+
+
+@pytest.mark.parametrize("mask, kind, said", [
+    (grey((9, 7, 2)), TypeError, "without alpha, not of 2 bands"), (grey((9, 7, 4)), TypeError, "not of 4 bands"),
+    (PIL.Image.new("RGBA", (3, 3)), TypeError, "not of 4 bands"), (np.zeros((3, 3)), TypeError, "float64"),
+    (np.zeros(9, bool), TypeError, "uint8 as"), (io.BytesIO(), ValueError, r"seek\(0\)"), (7, TypeError, "int"),
+    ("none.png", FileNotFoundError, "none.png")])
+def test_masks_that_are_not_sent(ask, server, mask, kind, said):
+    scripted = server()
+    with pytest.raises(kind, match=said):
+        ask(scripted.url, lambda s: s.apply(ppm(), f.box(), mask=mask))
+    assert scripted.requests == []
+
+
+def test_masks_are_sent_again(ask, server):
+    """Whole, with the same key, and behind the image; parameters stay in the address."""
+    scripted = server([busy(0), None, RUNNING])
+    mask = io.BytesIO(b"the mask")
+    ask(scripted.url, lambda s: s.submit(ppm(), f.box(size=5), mask=mask))
+    assert len(scripted.requests) == 3 and {r.path for r in scripted.requests} == {"/v1/filters/box?size=5"}
+    assert len({r.headers["Idempotency-Key"] for r in scripted.requests}) == 1
+    bodies = scripted.bodies
+    assert bodies[0] == bodies[1] == bodies[2] and 0 < bodies[0].index(ppm()) < bodies[0].index(b"the mask")
 
 
 @pytest.mark.parametrize("image, kind, said", [
@@ -345,9 +427,7 @@ def test_a_job_of_which_nobody_waits(ask, server):
 
 def test_jobs_have_keys(ask, server):
     """So that a POST whose connection broke is no second job; another has another key."""
-    running = (202, {"Content-Type": "application/json"}, json.dumps(
-        {"id": "ab", "state": "running", "progress": {"tiles_done": 0, "tiles": None}, "left_seconds": None}).encode())
-    scripted = server([None, None, running])
+    scripted = server([None, None, RUNNING])
     for key in (None, None, "mine"):
         assert ask(scripted.url, lambda s, key=key: s.submit(ppm(), f.box(), key=key)).id == "ab"
     keys = [request.headers["Idempotency-Key"] for request in scripted.requests]

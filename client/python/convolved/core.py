@@ -255,24 +255,52 @@ def _file(image: Any) -> bytes:
     return content
 
 
+def _pixels(image: Any) -> tuple[np.ndarray | None, dict[str, Any]]:
+    """Returns pixels, and the description of their bands; None for a file."""
+    if all(hasattr(image, name) for name in ("mode", "info", "convert", "__array_interface__")):
+        return _picture(image)
+    if (not isinstance(image, (bytes, str, os.PathLike))
+            and any(hasattr(image, name) for name in ("__array__", "__array_interface__"))):
+        return np.asarray(image), {}
+    return None, {}
+
+
+def _kind(pixels: np.ndarray) -> tuple[str, int, int, int]:
+    """Returns their type, height, width and bands."""
+    kind = next((name for name, dtype in TYPES.items()
+                 if dtype == pixels.dtype.newbyteorder("<")), None)
+    if kind is None or pixels.ndim not in (2, 3):
+        raise TypeError("expected uint8, uint16 or float32 as (height, width) or (height, width, "
+                        f"bands), not {pixels.dtype} as {pixels.shape}")
+    height, width, bands = (*pixels.shape, 1)[:3]
+    return kind, height, width, bands
+
+
 def _body(image: Any) -> tuple[bytes, dict[str, Any]]:
     """Returns the bytes to send, and their description."""
-    said: dict[str, Any] = {}
-    if all(hasattr(image, name) for name in ("mode", "info", "convert", "__array_interface__")):
-        image, said = _picture(image)
-    elif (not isinstance(image, (bytes, str, os.PathLike))
-          and any(hasattr(image, name) for name in ("__array__", "__array_interface__"))):
-        image = np.asarray(image)
-    else:
+    pixels, said = _pixels(image)
+    if pixels is None:
         return _file(image), {}
-    kind = next((name for name, dtype in TYPES.items()
-                 if dtype == image.dtype.newbyteorder("<")), None)
-    if kind is None or image.ndim not in (2, 3):
-        raise TypeError("expected uint8, uint16 or float32 as (height, width) or (height, width, "
-                        f"bands), not {image.dtype} as {image.shape}")
-    height, width, bands = (*image.shape, 1)[:3]
-    pixels = np.ascontiguousarray(image, TYPES[kind]).tobytes()
-    return pixels, {"raw": f"{width}x{height}x{bands}:{kind}", "format": "raw", **said}
+    kind, height, width, bands = _kind(pixels)
+    return (np.ascontiguousarray(pixels, TYPES[kind]).tobytes(),
+            {"raw": f"{width}x{height}x{bands}:{kind}", "format": "raw", **said})
+
+
+def _mask(mask: Any) -> bytes:
+    """Returns a mask as a file: pixels as one of Netpbm's, with the last row first in floats."""
+    pixels, _ = _pixels(mask)
+    if pixels is None:
+        return _file(mask)
+    if pixels.dtype == bool:
+        pixels = pixels * np.uint8(255)
+    kind, height, width, bands = _kind(pixels)
+    if bands not in (1, 3):
+        raise TypeError(f"expected a mask in grey or RGB without alpha, not of {bands} bands")
+    if kind == "f32":
+        return b"P%c\n%d %d\n-1\n" % (b"fF"[bands // 3], width, height) + pixels[::-1].astype("<f4").tobytes()
+    most = int(np.iinfo(pixels.dtype).max)
+    return (b"P%d\n%d %d\n%d\n" % (5 + bands // 3, width, height, most)
+            + pixels.astype(pixels.dtype.newbyteorder(">")).tobytes())
 
 
 def _ask(service: Service, method: str, path: str, until: float = math.inf, repeated: bool = False,
@@ -304,34 +332,36 @@ def _ask(service: Service, method: str, path: str, until: float = math.inf, repe
 
 
 def _post(service: Service, image: Image, filters: Sequence[Filter], luma: Sequence[Filter],
-          chroma: Sequence[Filter], preset: str, options: Mapping[str, Any],
+          chroma: Sequence[Filter], preset: str, mask: Image | None, options: Mapping[str, Any],
           **more: Any) -> Steps[httpx.Response]:
     content, kind = _body(image)
     path, query = _target(filters, luma, chroma, preset, {**kind, **options})
-    parts: dict[str, Any] = {"params": query, "content": content}
-    if sum(map(len, query.values())) > QUERY_MAX:
-        parts = {"data": query, "files": {"image": content}}
+    is_long = sum(map(len, query.values())) > QUERY_MAX
+    files = {"image": content} | ({} if mask is None else {"mask": _mask(mask)})
+    parts: dict[str, Any] = {"data" if is_long else "params": query}
+    parts |= {"files": files} if is_long or mask is not None else {"content": content}
     return (yield from _ask(service, "POST", path, **more, **parts))
 
 
 # Steps --------------------------------------------------------------------------------------------
 
 def apply(service: Service, image: Image, *filters: Filter, luma: Sequence[Filter] = (),
-          chroma: Sequence[Filter] = (), preset: str = "",
+          chroma: Sequence[Filter] = (), preset: str = "", mask: Image | None = None,
           **options: Unpack[Options]) -> Steps[Result]:
     """Filters an image, with the filters in turn; `luma` and `chroma` are chains for these alone,
-    after them. Instead, `preset` names a chain of the service. Raises Problem."""
-    response = yield from _post(service, image, filters, luma, chroma, preset, options)
+    after them. Instead, `preset` names a chain of the service. The result is written where `mask`
+    is white (or True); the original stays where it is black. Raises Problem."""
+    response = yield from _post(service, image, filters, luma, chroma, preset, mask, options)
     return Result.of(response)
 
 
 def submit(service: Service, image: Image, *filters: Filter, luma: Sequence[Filter] = (),
-           chroma: Sequence[Filter] = (), preset: str = "", key: str | None = None,
-           **options: Unpack[Options]) -> Steps[Job]:
+           chroma: Sequence[Filter] = (), preset: str = "", mask: Image | None = None,
+           key: str | None = None, **options: Unpack[Options]) -> Steps[Job]:
     """Filters as a job, which goes on in the service: see result(). It is sent again when the
     connection breaks, with the same Idempotency-Key, so that it remains one job: `key`, or one of
     its own. The same `key` later means the same job, for as long as the service has it."""
-    response = yield from _post(service, image, filters, luma, chroma, preset, options,
+    response = yield from _post(service, image, filters, luma, chroma, preset, mask, options,
                                 repeated=True,
                                 headers={"Prefer": "respond-async",
                                          "Idempotency-Key": key or str(uuid.uuid4())})
