@@ -148,11 +148,12 @@ enum exit_code batch_run(const struct options *options, const struct server *ser
 {
 	struct batch b = {
 	    .options = options, .inputs.list.fd = -1, .aws.pays = options->requester_pays};
-	enum exit_code status =
-	    options->dry_run ? EXIT_DONE : views_check_parameters(options, server);
+	enum exit_code status = mask_open(&b.mask, options);
 
+	if (!status && !options->dry_run)
+		status = views_check_parameters(options, server);
 	if (!status)
-		status = inputs_find(&b.inputs, options, server, &b.aws);
+		status = inputs_find(&b.inputs, options, &b.mask, server, &b.aws);
 	if (!status)
 		status = run(&b, server);
 	manifest_close(b.manifest);
@@ -160,5 +161,6 @@ enum exit_code batch_run(const struct options *options, const struct server *ser
 	aws_fini(&b.aws);
 	free(b.root);
 	inputs_fini(&b.inputs);
+	mask_close(&b.mask);
 	return status;
 }

@@ -24,31 +24,31 @@ enum {
 	NOTICE_SECONDS = 10, /* longer pauses are reported */
 };
 
-static size_t read_body(char *data, size_t size, size_t count, void *context)
+static size_t read_upload(char *data, size_t size, size_t count, void *context)
 {
-	struct exchange *e = context;
+	struct upload *u = context;
 	ssize_t got;
 
-	if (e->sent == e->size)
+	if (u->sent == u->size)
 		return 0;
-	got = pread(e->body, data, size * count, e->sent);
+	got = pread(u->file, data, size * count, u->sent);
 	if (got <= 0) {
-		e->failure = got < 0 ? errno : -1;
+		u->e->failure = got < 0 ? errno : -1;
 		return CURL_READFUNC_ABORT;
 	}
-	if (got > e->size - e->sent)
-		got = (ssize_t)(e->size - e->sent);
-	e->sent += got;
+	if (got > u->size - u->sent)
+		got = (ssize_t)(u->size - u->sent);
+	u->sent += got;
 	return (size_t)got;
 }
 
-static int seek_body(void *context, curl_off_t offset, int origin)
+static int seek_upload(void *context, curl_off_t offset, int origin)
 {
-	struct exchange *e = context;
+	struct upload *u = context;
 
 	if (origin != SEEK_SET)
 		return CURL_SEEKFUNC_CANTSEEK;
-	e->sent = offset;
+	u->sent = offset;
 	return CURL_SEEKFUNC_OK;
 }
 
@@ -116,13 +116,11 @@ static unsigned silence_allowed(const struct exchange *e, const struct server *s
 	return most < server->timeout ? most : server->timeout;
 }
 
-/* Adds the parameters of a query, unescaped, and the image. */
-static void fill_form(struct exchange *e, const char *query)
+/* Adds the parameters of a query, unescaped. */
+static void add_parameters(struct exchange *e, const char *query)
 {
-	curl_mimepart *part;
-
-	e->form = curl_mime_init(e->easy);
 	while (*query) {
+		curl_mimepart *part = curl_mime_addpart(e->form);
 		size_t size = strcspn(query, "&"), name = strcspn(query, "=&");
 		int name_size, value_size = 0;
 		char *n = curl_easy_unescape(e->easy, query, (int)name, &name_size);
@@ -130,7 +128,6 @@ static void fill_form(struct exchange *e, const char *query)
 		                                           (int)(size - name - 1), &value_size)
 		                      : NULL;
 
-		part = curl_mime_addpart(e->form);
 		if (!n || !part || curl_mime_name(part, n) ||
 		    curl_mime_data(part, v ? v : "", (size_t)value_size))
 			abort();
@@ -138,31 +135,46 @@ static void fill_form(struct exchange *e, const char *query)
 		curl_free(v);
 		query += size + (query[size] == '&');
 	}
-	part = curl_mime_addpart(e->form);
-	if (!part || curl_mime_name(part, "image") || curl_mime_filename(part, "image") ||
-	    curl_mime_type(part, "application/octet-stream") ||
-	    curl_mime_data_cb(part, e->size, read_body, seek_body, NULL, e))
-		abort();
-	curl_easy_setopt(e->easy, CURLOPT_MIMEPOST, e->form);
 }
 
-/* Sends the image as the body, or as a part of a form. */
+/* Adds a file, which is read while it is sent. */
+static void add_file(struct exchange *e, const char *name, struct upload *upload)
+{
+	curl_mimepart *part = curl_mime_addpart(e->form);
+
+	if (!part || curl_mime_name(part, name) || curl_mime_filename(part, name) ||
+	    curl_mime_type(part, "application/octet-stream") ||
+	    curl_mime_data_cb(part, upload->size, read_upload, seek_upload, NULL, upload))
+		abort();
+}
+
+/* Sends the image as the body, or as a part of a form. The service can refuse parameters of the
+ * address before it reads the body. */
 static void prepare_post(struct exchange *e, const struct server *server)
 {
-	size_t path = strcspn(e->target, "?");
-	char *bare;
+	size_t path = strcspn(e->target, "?#"), size = strcspn(e->target + path, "#");
+	char *bare, *query;
 
-	if (strlen(e->target + path) <= QUERY_MAX) {
+	if (size <= QUERY_MAX && !e->mask) {
 		curl_easy_setopt(e->easy, CURLOPT_POST, 1L);
 		curl_easy_setopt(e->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)e->size);
 		return;
 	}
-	bare = strndup(e->target, path);
-	if (!bare)
-		abort();
-	server_prepare(server, e->easy, bare);
-	free(bare);
-	fill_form(e, e->target + path + 1);
+	e->form = curl_mime_init(e->easy);
+	if (size > QUERY_MAX) {
+		bare = strndup(e->target, path);
+		query = strndup(e->target + path + 1, size - 1);
+		if (!bare || !query)
+			abort();
+		server_prepare(server, e->easy, bare);
+		add_parameters(e, query);
+		free(bare);
+		free(query);
+	}
+	add_file(e, "image", &e->body_upload);
+	if (e->mask)
+		add_file(e, "mask", &e->mask_upload);
+	curl_easy_setopt(e->easy, CURLOPT_MIMEPOST, e->form);
 }
 
 /* Asks the service to answer when the job has ended, or before it would seem to be silent. */
@@ -197,7 +209,10 @@ void exchange_prepare(struct exchange *e, const struct server *server)
 	forget_form(e);
 	forget_heads(e);
 	forget_text(e);
-	e->sent = e->failure = 0;
+	e->body_upload = (struct upload){e, e->body, e->size, 0};
+	if (e->mask)
+		e->mask_upload = (struct upload){e, e->mask->copy, e->mask->size, 0};
+	e->failure = 0;
 	e->due = 0;
 	*e->detail = '\0';
 	if (e->result >= 0 && (ftruncate(e->result, 0) || lseek(e->result, 0, SEEK_SET)))
@@ -228,13 +243,13 @@ void exchange_prepare(struct exchange *e, const struct server *server)
 	} else {
 		prepare_post(e, server);
 	}
+	curl_easy_setopt(e->easy, CURLOPT_UPLOAD_BUFFERSIZE, 256L << 10);
 	if (e->form)
 		return;
-	curl_easy_setopt(e->easy, CURLOPT_READFUNCTION, read_body);
-	curl_easy_setopt(e->easy, CURLOPT_READDATA, e);
-	curl_easy_setopt(e->easy, CURLOPT_SEEKFUNCTION, seek_body);
-	curl_easy_setopt(e->easy, CURLOPT_SEEKDATA, e);
-	curl_easy_setopt(e->easy, CURLOPT_UPLOAD_BUFFERSIZE, 256L << 10);
+	curl_easy_setopt(e->easy, CURLOPT_READFUNCTION, read_upload);
+	curl_easy_setopt(e->easy, CURLOPT_READDATA, &e->body_upload);
+	curl_easy_setopt(e->easy, CURLOPT_SEEKFUNCTION, seek_upload);
+	curl_easy_setopt(e->easy, CURLOPT_SEEKDATA, &e->body_upload);
 }
 
 void exchange_say(struct exchange *e, const char *format, ...)
@@ -293,12 +308,14 @@ static bool is_job_open(const struct exchange *e)
 	return open;
 }
 
-/* Tells whether every image would be refused. A parameter may also be wrong for this image
- * alone. */
+/* Tells whether every image would be refused. A parameter may also be wrong for this image alone;
+ * a mask may only be too large for it. */
 static bool is_request_wrong(const struct exchange *e, const json_t *problem, long status)
 {
 	const char *type = member(problem, "type");
 
+	if (status / 100 == 4 && !strcmp(member(problem, "parameter"), "mask"))
+		return strcmp(type, "/problems/too-many-pixels") != 0;
 	if (status == 404)
 		return !strcmp(type, "/problems/unknown-filter") ||
 		       !strcmp(type, "/problems/unknown-preset");
@@ -336,10 +353,11 @@ static void say_problem(struct exchange *e, const struct server *server, long st
 	bool alone = detail && type && !strcmp(type, "/problems/bad-parameter");
 	const char *elsewhere = NULL, *request = exchange_header(e, "X-Request-Id");
 
+	e->wrong = is_request_wrong(e, problem, status);
 	e->outcome = for_all(status) ? OUTCOME_REFUSED : OUTCOME_FAILED;
 	if (e->waits && (status == 404 || is_of_job(e)))
 		e->outcome = status == 404 || status == 503 ? OUTCOME_GONE : OUTCOME_ENDED;
-	else if (is_request_wrong(e, problem, status))
+	else if (e->wrong)
 		e->outcome = OUTCOME_WRONG;
 	/* It is not followed, as the token would go to another host. */
 	curl_easy_getinfo(e->easy, CURLINFO_REDIRECT_URL, &elsewhere);
@@ -359,8 +377,8 @@ static void say_problem(struct exchange *e, const struct server *server, long st
 		exchange_say(e, "%s%s%s%s%s%s%s%s", alone || !title ? "" : title,
 		             alone || !title || !detail ? "" : ": ", detail ? detail : "",
 		             parameter ? " (" : "", parameter ? parameter : "",
-		             parameter && value ? "=" : "", parameter && value ? value : "",
-		             parameter ? ")" : "");
+		             parameter && value && *value ? "=" : "",
+		             parameter && value ? value : "", parameter ? ")" : "");
 	json_decref(problem);
 	if (status >= 500 && request)
 		append(e, request);

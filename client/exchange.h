@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "client/mask.h"
 #include "client/server.h"
 
 enum outcome {
@@ -42,6 +43,13 @@ struct peer {
 	void (*judge)(struct exchange *e);
 };
 
+/* A file while it is sent. */
+struct upload {
+	struct exchange *e;
+	int file;
+	int64_t size, sent; /* bytes */
+};
+
 struct exchange {
 	/* The request. The caller owns these and releases them. */
 	const char *target;       /* path and query; a web server's address; an object's name */
@@ -57,25 +65,27 @@ struct exchange {
 	bool waits;               /* for the end of a job: asked again until then */
 	int body;                 /* open file of the image; -1: none */
 	int64_t size;             /* bytes of the body */
+	const struct mask *mask;  /* goes with the image to the service; or NULL */
 	int result;               /* open file for the body of a 200; -1: the body becomes `text` */
 	bool own_format;          /* the target asks for the format that the output's name has */
 	void *owner;
 
 	/* The answer. */
 	enum outcome outcome;
+	bool wrong;  /* every image would be refused so */
 	long status; /* HTTP's */
 	char *text;  /* the body if `result` is -1; on failure the message; or NULL */
 	size_t text_size;
 
 	/* Members that are valid between begin and end. */
 	CURL *easy;
-	/* form of a request whose parameters are too long for its address; or NULL */
+	/* form of a request with a mask, or with parameters too long for its address; or NULL */
 	curl_mime *form;
+	struct upload body_upload, mask_upload;
 	struct curl_slist *own_heads; /* a peer's headers with those above; or NULL */
 	unsigned corrections;         /* bits of the peer's corrections so far */
 	unsigned keys;                /* version of the store's keys */
 	const char *region;           /* the store's */
-	int64_t sent;
 	unsigned attempts;
 	double due;  /* time of the next attempt; 0: under way */
 	int failure; /* errno of reading the body or writing the result; -1: a truncated body */

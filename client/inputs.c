@@ -591,7 +591,7 @@ static enum exit_code add_all(struct inputs *inputs, const struct options *optio
 }
 
 enum exit_code inputs_find(struct inputs *inputs, const struct options *options,
-                           const struct server *server, struct aws *aws)
+                           const struct mask *mask, const struct server *server, struct aws *aws)
 {
 	enum exit_code status;
 
@@ -602,6 +602,8 @@ enum exit_code inputs_find(struct inputs *inputs, const struct options *options,
 	                          .exclude = &options->exclude,
 	                          .suffix = options->suffix,
 	                          .are_jobs = !strcmp(options->command, "jobs")};
+	if (mask->name)
+		guard_add(&inputs->guard, &mask->info, mask->name);
 	if (options->null && !options->files_from) {
 		report_error("--null needs --files-from");
 		return EXIT_USAGE;

@@ -10,6 +10,7 @@
 #include "client/aws.h"
 #include "client/guard.h"
 #include "client/list.h"
+#include "client/mask.h"
 #include "client/options.h"
 #include "client/server.h"
 
@@ -36,7 +37,8 @@ struct inputs {
 	size_t results;     /* names that end with the suffix, which are left out, too */
 	bool failed;        /* something could not be read; the message has been printed */
 	bool are_jobs;      /* ids of jobs at the service, which have results already */
-	struct guard guard; /* the inputs, but for a list's; their names live until inputs_fini() */
+	/* the mask, and the inputs but for a list's; their names live until inputs_fini() */
+	struct guard guard;
 };
 
 static inline bool inputs_is_list(const struct inputs *inputs)
@@ -53,7 +55,7 @@ static inline bool inputs_are_beside(const struct inputs *inputs)
 /* Finds files on disks, and with `server` and `aws` objects below prefixes. Returns EXIT_DONE, or
  * another status after printing the error. */
 enum exit_code inputs_find(struct inputs *inputs, const struct options *options,
-                           const struct server *server, struct aws *aws);
+                           const struct mask *mask, const struct server *server, struct aws *aws);
 void inputs_fini(struct inputs *inputs);
 
 /* Prints what was left out because of the places of results. */

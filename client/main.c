@@ -26,11 +26,14 @@ static const struct command {
 static enum exit_code run_command(const struct command *command, const struct options *options,
                                   const struct server *server)
 {
-	if (options->parameter_count || options->operand_count > command->operands) {
+	const char *wrong = options->parameter_count ? options->parameters[0].name
+	                    : options->mask          ? "mask"
+	                                             : NULL;
+
+	if (wrong || options->operand_count > command->operands) {
 		report_error("%s takes no %s%s; see convolve --help", command->name,
-		             options->parameter_count ? "--" : "",
-		             options->parameter_count ? options->parameters[0].name
-		                                      : options->operands[command->operands]);
+		             wrong ? "--" : "",
+		             wrong ? wrong : options->operands[command->operands]);
 		return EXIT_USAGE;
 	}
 	return command->run(options, server);

@@ -67,8 +67,8 @@ static const char usage[] =
 static const char statuses[] =
     "\n"
     "Exit status: 0 success; 1 an image could not be filtered; 2 the command line is\n"
-    "invalid, or the service refuses the filter or a parameter, which ends a batch at once;\n"
-    "3 the service, or an object store, cannot be reached; 130 interrupted.\n";
+    "invalid, or the service refuses the filter, a parameter or the mask, which ends a batch\n"
+    "at once; 3 the service, or an object store, cannot be reached; 130 interrupted.\n";
 
 void options_print_help(void)
 {

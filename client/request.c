@@ -29,7 +29,7 @@ static void add_parameter(FILE *target, char *separator, const char *name, const
 
 /* One filter, or a preset, has a route of its own and takes parameters by name; a chain carries
  * them in its own text. */
-char *request_target(const struct options *options, const char *output)
+char *request_target(const struct options *options, const struct mask *mask, const char *output)
 {
 	const char *command = options->command, *dot = strrchr(output, '.');
 	bool empty = !strcmp(command, "chain"), preset = *command == '@';
@@ -55,6 +55,8 @@ char *request_target(const struct options *options, const char *output)
 		              options->parameters[i].value);
 	if (!options_parameter(options, "format") && dot && dot[1] && !strchr(dot, '/'))
 		add_parameter(target, &separator, "format", dot + 1);
+	if (mask->name)
+		fprintf(target, "#mask=%s", mask->digits);
 	if (fclose(target))
 		abort();
 	return text;
@@ -85,17 +87,24 @@ char *request_job(const struct exchange *e)
 	return slash && request_is_job(slash + 1) ? strdup(slash + 1) : NULL;
 }
 
-int request_key(int image, const char *target, const char *output, char key[HASH_DIGITS])
+int request_hash(int file, hash *made)
 {
 	static unsigned char buffer[1 << 18];
-	hash made = hash_text(hash_text(HASH_START, target), output);
 	ssize_t got;
 
-	for (off_t at = 0; (got = pread(image, buffer, sizeof buffer, at)) > 0; at += got) {
-		made = hash_bytes(made, buffer, (size_t)got);
+	for (off_t at = 0; (got = pread(file, buffer, sizeof buffer, at)) > 0; at += got) {
+		*made = hash_bytes(*made, buffer, (size_t)got);
 		if (interrupt_number())
 			return EINTR;
 	}
-	hash_print(made, key);
 	return got < 0 ? errno : 0;
+}
+
+int request_key(int image, const char *target, const char *output, char key[HASH_DIGITS])
+{
+	hash made = hash_text(hash_text(HASH_START, target), output);
+	int error = request_hash(image, &made);
+
+	hash_print(made, key);
+	return error;
 }

@@ -6,10 +6,15 @@
 
 #include "client/exchange.h"
 #include "client/hash.h"
+#include "client/mask.h"
 #include "client/options.h"
 
-/* Returns path and query of the request for a result with this name; the caller frees it. */
-char *request_target(const struct options *options, const char *output);
+/* Returns the path and query of the request for a result with this name, and as their fragment,
+ * which is not sent, the mask's hash; the caller frees it. */
+char *request_target(const struct options *options, const struct mask *mask, const char *output);
+
+/* Goes on with a hash over the bytes of a file. Returns 0 or an errno (EINTR after a signal). */
+int request_hash(int file, hash *made);
 
 /* Names a request for a job: by the image's bytes, the target and the result's place, so that the
  * same command finds its job again. Returns 0 or an errno (EINTR after a signal). */

@@ -303,6 +303,7 @@ static bool post(struct batch *b, struct work *w, struct exchange *e)
 	e->heads = w->heads;
 	e->body = w->input;
 	e->size = w->info.st_size;
+	e->mask = b->mask.name ? &b->mask : NULL;
 	e->result = w->output.fd;
 	e->own_format = !options_parameter(b->options, "format");
 	return true;
@@ -544,6 +545,8 @@ static bool is_replaceable(struct batch *b, struct work *w)
 		why = strerror(EISDIR);
 	else if (!S_ISREG(info.st_mode))
 		why = "--in-place replaces files: choose another output";
+	else if (b->mask.name && guard_find(&b->inputs.guard, &info) == b->mask.name)
+		why = "it is the mask, which --in-place does not replace";
 	else if (!b->options->force && faccessat(AT_FDCWD, place, W_OK, AT_EACCESS))
 		why = errno == EACCES ? "it is write-protected: --force replaces it"
 		                      : strerror(errno);
@@ -577,7 +580,7 @@ bool work_start(struct batch *b, struct work *w, struct exchange *e)
 		w->job = strdup(task->input);
 		w->target = request_job_target(task->input, "/result");
 	} else {
-		w->target = request_target(b->options, task->output);
+		w->target = request_target(b->options, &b->mask, task->output);
 	}
 	if (!w->job && !is_elsewhere(task->input) && !(dry && !strcmp(task->input, "-")) &&
 	    !open_file(b, w))
@@ -848,6 +851,10 @@ static bool take_end(struct batch *b, struct work *w, struct exchange *e)
 	w->gone = e->outcome == OUTCOME_GONE && w->posts && w->posts <= b->options->retries;
 	if (!w->gone)
 		work_fail(b, w, w->task->name, e->text);
+	if (e->wrong && !b->inputs.are_jobs) {
+		b->status = EXIT_USAGE;
+		b->ended = true;
+	}
 	return delete_job(w, e);
 }
 

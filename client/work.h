@@ -37,7 +37,7 @@ struct work {
 	char *type;               /* media type of the result, for a store */
 	char *condition;          /* header by which the store keeps another object; or NULL */
 	bool refused;             /* the store has done that: what is there is looked at */
-	char *target;             /* at the service */
+	char *target;             /* at the service, by request_target() */
 	char *job;                /* its id at the service; or NULL */
 	unsigned posts;           /* times that it has been sent there as a job */
 	bool gone;                /* its job is, or is of no use: it is sent again */
@@ -47,6 +47,7 @@ struct work {
 
 struct batch {
 	const struct options *options;
+	struct mask mask;
 	struct inputs inputs;
 	struct manifest *manifest; /* NULL: a single result, objects, or no directory for all */
 	struct records records;

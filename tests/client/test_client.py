@@ -574,6 +574,8 @@ def test_completion(service):
             ("convolve he", ["help"]),
             ("convolve gaussian --siz", ["--size"]),
             ("convolve gaussian --outp", ["--output-dir"]),
+            ("convolve gaussian --mas", ["--mask"]),
+            ("convolve gaussian --mask ma", []),
             ("convolve sobel --outp", ["--output-dir", "--output"]),
             ("convolve gaussian,sobel --bor", ["--border", "--border_value"]),
             ("convolve filters bil", ["bilateral"]),
