@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/in_place.h"
 #include "client/interrupt.h"
 #include "client/listing.h"
 #include "client/output.h"
@@ -81,18 +82,8 @@ static char *beside(const struct inputs *inputs, const char *input)
 static const char *check_place_beside(const struct inputs *inputs, const char *input,
                                       const char *output)
 {
-	enum format format = format_parse(suffix_of(input));
-
-	if (!inputs->in_place)
-		return place_check_output(output, false);
-	if (place_kind(input) != PLACE_FILE)
-		return "--in-place replaces files: choose another output";
-	if (format == FORMAT_NONE)
-		return "its name does not say the format, so that the result may have another: "
-		       "choose another output";
-	if (inputs->format && format_parse(inputs->format) != format)
-		return "--format is not the format that its name says: choose another output";
-	return NULL;
+	return inputs->in_place ? in_place_check_name(input, suffix_of(input), inputs->format)
+	                        : place_check_output(output, false);
 }
 
 /* Tells whether an input has the name of a result that lies beside its own input. */

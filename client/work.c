@@ -2,13 +2,13 @@
 #include "client/work.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "client/hash.h"
+#include "client/in_place.h"
 #include "client/interrupt.h"
 #include "client/place.h"
 #include "client/request.h"
@@ -191,18 +191,6 @@ static struct manifest *manifest_of(const struct batch *b, const struct work *w)
 	return w->record ? w->record->manifest : b->manifest;
 }
 
-/* Tells whether the result's place has the input still. */
-static bool is_input_there(const struct work *w)
-{
-	const struct stat *read = &w->info;
-	struct stat now;
-
-	return !lstat(w->task->output, &now) && now.st_dev == read->st_dev &&
-	       now.st_ino == read->st_ino && now.st_size == read->st_size &&
-	       now.st_mtim.tv_sec == read->st_mtim.tv_sec &&
-	       now.st_mtim.tv_nsec == read->st_mtim.tv_nsec;
-}
-
 /* Tells whether links lead from the place of a list's result out of the directory of results. */
 static bool is_outside(const struct batch *b, const char *output)
 {
@@ -231,7 +219,8 @@ static char *find_obstacle(const struct batch *b, const struct work *w, bool *th
 
 	*there = b->inputs.in_place;
 	if (b->inputs.in_place) {
-		if (!is_input_there(w) && !(text = strdup("it has been changed meanwhile")))
+		if (!in_place_is_unchanged(output, &w->info) &&
+		    !(text = strdup("it has been changed meanwhile")))
 			abort();
 		return text;
 	}
@@ -533,23 +522,11 @@ static bool find_record(struct batch *b, struct work *w)
 /* Tells whether the input is a file that can be replaced. */
 static bool is_replaceable(struct batch *b, struct work *w)
 {
-	const char *place = w->task->output, *why = NULL;
 	struct stat info;
+	const char *why = in_place_check_file(w->task->output, b->options->force, &info);
 
-	if (lstat(place, &info))
-		why = strerror(errno);
-	else if (S_ISLNK(info.st_mode))
-		why = "a symbolic link, which --in-place does not follow: name the file that it "
-		      "leads to";
-	else if (S_ISDIR(info.st_mode))
-		why = strerror(EISDIR);
-	else if (!S_ISREG(info.st_mode))
-		why = "--in-place replaces files: choose another output";
-	else if (b->mask.name && guard_find(&b->inputs.guard, &info) == b->mask.name)
+	if (!why && b->mask.name && guard_find(&b->inputs.guard, &info) == b->mask.name)
 		why = "it is the mask, which --in-place does not replace";
-	else if (!b->options->force && faccessat(AT_FDCWD, place, W_OK, AT_EACCESS))
-		why = errno == EACCES ? "it is write-protected: --force replaces it"
-		                      : strerror(errno);
 	if (why)
 		work_fail(b, w, w->task->name, why);
 	return !why;
@@ -811,10 +788,9 @@ static void add_suffix(struct batch *b, struct work *w, const char *type)
 /* Tells whether the result is an image of the format that the name of its place says. */
 static bool fits_place(struct batch *b, struct work *w, const char *type)
 {
-	const char *dot = strrchr(w->task->output, '.');
 	char *why = NULL;
 
-	if (!b->inputs.in_place || format_parse_media_type(type) == format_parse(dot + 1))
+	if (!b->inputs.in_place || in_place_fits(w->task->output, type))
 		return true;
 	if (asprintf(&why,
 	             "the result is of the type %s, and its name says another: choose another "
