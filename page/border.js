@@ -71,10 +71,15 @@ function constantColor(text = '0') {
   return `rgb(${r} ${g} ${b})`;
 }
 
-/* Says if the choice means anything: a filter reads pixels outside of the image, or it is made already. */
+/* Says if the choice means anything: a filter reads pixels outside of the image, by its choices if they decide
+ * that, or it is made already. */
 function bordersCount({ chain, common, catalogue }) {
   const all = [...chain, ...parseChain(common.luma || ''), ...parseChain(common.chroma || '')];
-  return Boolean(common.border) || all.some(({ filter }) => catalogue?.filters.get(filter)?.border);
+  const reads = ({ filter, values }) => {
+    const known = catalogue?.filters.get(filter);
+    return known?.border && known.parameters.every((p) => !p.border || p.border.includes(values[p.name] ?? p.default));
+  };
+  return Boolean(common.border) || all.some(reads);
 }
 
 export function borderView(store) {

@@ -147,12 +147,20 @@ GIVEN = {"convolve": "kernel=0,0,1", "lut": "points=0,9;255,200", "colormatrix":
 
 
 def test_filters_that_look_at_the_border(shared):
-    """The catalogue names those whose results it changes, and no others."""
+    """The catalogue names those whose results it changes, and no others; if a choice decides, with which."""
+    cases = []
     for one in shared.get("/v1/filters").json()["filters"]:
-        target = f"/v1/filters/{one['name']}?variant=general&format=ppm&{GIVEN.get(one['name'], 'strip=1')}&border="
-        plain, *others = [shared.post(target + border, RANDOM) for border in ("replicate", "constant", "constant&border_value=255")]
+        assert all(set(p["border"]) < set(p["choices"]) for p in one["parameters"] if "border" in p)
+        cases.append((f"/v1/filters/{one['name']}?{GIVEN.get(one['name'], 'strip=1')}", one["border"]))
+        # Some of a resize's kernels hardly ever look there.
+        cases += [(f"/v1/filters/{one['name']}?{p['name']}={word}", one["border"] and word in p.get("border", p["choices"]))
+                  for p in one["parameters"] if one["name"] != "resize" for word in p.get("choices", [])]
+    assert ("/v1/filters/threshold?method=value", False) in cases
+    for target, expected in cases:
+        plain, *others = [shared.post(f"{target}&variant=general&format=ppm&border={border}", RANDOM)
+                          for border in ("replicate", "constant", "constant&border_value=255")]
         assert {answer.status for answer in (plain, *others)} == {200}, (target, plain)
-        assert any(answer.body != plain.body for answer in others) == one["border"], target
+        assert any(answer.body != plain.body for answer in others) == expected, target
 
 
 def test_choices_of_common_parameters(document, shared):

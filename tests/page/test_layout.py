@@ -81,7 +81,8 @@ def test_the_choice_of_a_border(browser, service):
     browser.open(service)
     browser.wait(CARDS)
     for chain, there in (("filters=invert", False), ("filters=invert,box", True), ("filters=gamma,lut=points=0 0;255 255", False), ("luma=box", True),
-                         ("luma=invert", False), ("chroma=gamma,median", True), ("filters=none", False), ("filters=invert&border=wrap", True), ("filters=resize=width=9", True)):
+                         ("luma=invert", False), ("chroma=gamma,median", True), ("filters=none", False), ("filters=invert&border=wrap", True), ("filters=resize=width=9", True),
+                         ("filters=threshold", False), ("filters=threshold=method=otsu", False), ("filters=threshold=method=mean", True)):
         browser.ask("void (location.hash = arguments[0])", chain)
         browser.wait("document.querySelector('#border').checkVisibility() === arguments[0]", there, what=f"{chain}: {there}")
 

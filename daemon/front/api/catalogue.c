@@ -93,6 +93,29 @@ static json_t *schema_of_common(const struct common_parameter *p)
 
 /* The catalogue -------------------------------------------------------------------------------- */
 
+/* Returns the choices of a filter's parameter with which it has a window; NULL if the choice does
+ * not matter for that. */
+static json_t *list_windows(enum filter filter, size_t at, const json_t *choices)
+{
+	struct filter_call call = {.filter = filter};
+	json_t *list = json_array();
+	const struct parameter *p;
+	uint32_t x, y;
+
+	for (size_t i = 0; (p = filter_parameter(filter, i)); i++)
+		call.value[i] = p->default_;
+	for (size_t i = 0; i < json_array_size(choices); i++) {
+		call.value[at] = (double)i;
+		filter_radius(&call, &x, &y);
+		if (x || y)
+			json_array_append(list, json_array_get(choices, i));
+	}
+	if (json_array_size(list) && json_array_size(list) < json_array_size(choices))
+		return list;
+	json_decref(list);
+	return NULL;
+}
+
 static json_t *describe_filter(enum filter filter)
 {
 	static const char *const types[] = {"number", "integer", "odd",
@@ -111,11 +134,12 @@ static json_t *describe_filter(enum filter filter)
 		                  : number_or_null(p->default_);
 		json_array_append_new(
 		    parameters,
-		    json_pack("{s:s, s:s, s:s, s:o, s:s*, s:o*, s:o*, s:o*}", "name", p->name,
+		    json_pack("{s:s, s:s, s:s, s:o, s:s*, s:o*, s:o*, s:o*, s:o*}", "name", p->name,
 		              "type", types[p->type], "text", p->text, "default", standard, "unit",
 		              choice ? NULL : p->unit, "minimum",
 		              choice ? NULL : number_or_null(p->min), "maximum",
-		              choice ? NULL : number_or_null(p->max), "choices", choices));
+		              choice ? NULL : number_or_null(p->max), "choices", choices, "border",
+		              choice ? list_windows(filter, i, choices) : NULL));
 	}
 	return json_pack("{s:s, s:s, s:b, s:o}", "name", known_filters[filter].name, "text",
 	                 known_filters[filter].text, "border", border, "parameters", parameters);
