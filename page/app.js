@@ -6,6 +6,7 @@ import { fragmentOf, parseFragment } from './chain.js';
 import { codeView } from './code.js';
 import { compareView, problemView } from './compare.js';
 import { imageView, openSample } from './image.js';
+import { maskView } from './mask.js';
 import { outputView } from './output.js';
 import { regionsView } from './regions.js';
 import { startRunner } from './run.js';
@@ -23,7 +24,10 @@ const store = createStore({
   opening: null,
   shape: null, // the region that is chosen; -1: the region of interest
   draft: null, // corners of a polygon that is not closed yet
-  tool: 'compare', // or rectangle, ellipse, polygon, roi: the effect of a drag on the stage
+  tool: 'compare', // or rectangle, ellipse, polygon, roi, paint: the effect of a drag on the stage
+  mask: null, former: [], // see mask.js; masks before it, which can be had back
+  stroke: null, // the mask with the stroke that is being painted
+  brush: { size: 48, softness: 50, erase: false }, // its diameter in CSS pixels, and percent
   catalogue: null, // {filters: Map by name, presets, common}
   language: 'curl',
   whole: null, // the work that is asked for whole, though there is a preview
@@ -67,6 +71,7 @@ imageView(store);
 compareView(store);
 problemView(store);
 regionsView(store);
+maskView(store);
 cardsView(store);
 chainView(store);
 parametersView(store);

@@ -4,6 +4,7 @@ import { service } from './api.js';
 import { chainText, makeLink, stateOfPreset } from './chain.js';
 import { announce, find, h, refill, signButton } from './dom.js';
 import { problemOf } from './run.js';
+import { withMask } from './mask.js';
 import { STARTS, isOptional, parameterField, startOf } from './parameters.js';
 
 /* The order of cards; filters that are in no group come last. */
@@ -119,7 +120,7 @@ function presetCard(store, preset) {
 
   return h('button', { type: 'button', class: 'card', title, onclick: () => {
     const state = stateOfPreset(preset);
-    store.set({ ...state, selected: state.chain[0]?.id ?? null, shape: null, revision: store.state.revision + 1 });
+    store.set({ ...withMask(store.state, null), ...state, selected: state.chain[0]?.id ?? null, shape: null, revision: store.state.revision + 1 });
     announce(`${preset.name} loaded`);
   } }, h('span', {}, preset.name));
 }

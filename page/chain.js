@@ -4,7 +4,8 @@
  *   regions  [{shape: 'rectangle' | 'ellipse', x, y, width, height} or
  *            {shape: 'polygon' | 'polygon-nonzero', corners: [{x, y}, …]}]
  *   roi      {x, y, width, height} or null
- * The text is the query of POST /v1/chain; the page's fragment has the same. */
+ *   mask     an image, or null: mask.js
+ * The text is the query of POST /v1/chain; the page's fragment has the same, but for the mask. */
 const DRAWN = new Set(['filters', 'regions', 'roi', 'sample']);
 let lastId = 0;
 
@@ -105,7 +106,7 @@ function presetOf(state) {
   const { presets = [], common = [] } = state.catalogue ?? {};
   const all = new Map(chainPairs(state)), beside = new Set(common.filter((p) => p.with_preset).map((p) => p.name));
 
-  for (const preset of presets) {
+  for (const preset of state.mask ? [] : presets) { // which would change what it does
     const own = new Map(chainPairs(stateOfPreset(preset))), pairs = [...all].filter(([name]) => !own.has(name));
     if ([...own].every(([name, value]) => all.get(name) === value) && pairs.every(([name]) => beside.has(name)))
       return { name: preset.name, pairs };

@@ -1,9 +1,9 @@
 /* The request that the page sends, for the shell and for programs. */
 import { service } from './api.js';
-import { chainText, requestOf } from './chain.js';
+import { chainText, parseChain, requestOf } from './chain.js';
 import { announce, copy, find } from './dom.js';
 
-const shell = (text) => (/^[\w./:@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+const shell = (text) => (/^[\w./:@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 const quoted = (text) => JSON.stringify(text);
 
 /* Returns the name of the answer's file: its suffix says the format. */
@@ -11,23 +11,44 @@ function outName(image, format) {
   return `out.${format || (/\.(\w+)$/.exec(image)?.[1] ?? 'png').toLowerCase()}`;
 }
 
+/* curl takes commas and semicolons as ends of names that are not in quotes. */
+const inForm = (name) => (/[",;\\]/.test(name) ? `"${name.replace(/["\\]/g, '\\$&')}"` : name);
+
 /* Every user of a host can read arguments, but not the output of the shell's own printf. */
-function curl({ url, image, out }) {
-  return [service.token ? `printf 'Authorization: Bearer %s' "$TOKEN" | curl -H @-` : 'curl', `--data-binary @${shell(image)}`, shell(url), `-o ${shell(out)}`]
+function curl({ url, image, mask, out }) {
+  return [service.token ? `printf 'Authorization: Bearer %s' "$TOKEN" | curl -H @-` : 'curl', mask ? `-F ${shell(`image=@${inForm(image)}`)} -F mask=@${mask}` : `--data-binary @${shell(image)}`, shell(url), `-o ${shell(out)}`]
     .filter(Boolean).join(' \\\n  ');
 }
 
 /* The suffix of its output says the format, and the token is in a file. */
-function convolve({ request, chain, image, out }) {
+function convolve({ request, chain, image, mask, out }) {
   const own = request.filter ? request.pairs.slice(0, request.pairs.length - request.rest.length) : [];
   const options = [...own, ...request.rest].filter(([name]) => name !== 'format')
     .map(([name, value]) => `--${name} ${shell(value)}`);
-  return ['convolve', request.preset ? `@${request.preset}` : request.filter || (chain ? shell(chain) : 'chain'), ...options,
+  return ['convolve', request.preset ? `@${request.preset}` : request.filter || (chain ? shell(chain) : 'chain'), ...options, mask && `--mask ${mask}`,
     service.base.href !== 'http://localhost:8700/' && `--server ${shell(service.base.href.replace(/\/$/, ''))}`,
     service.token && '--token-file FILE', shell(image), `-o ${shell(out)}`].filter(Boolean).join(' \\\n  ');
 }
 
-function python({ url, image, out }) {
+/* A mask needs a form, which Python's own library does not make, so it is for the package. */
+function pythonMasked({ request, links, image, mask, out }) {
+  const value = (text) => (String(Number(text)) === text ? text : quoted(text));
+  const filters = (chain) => chain.map(({ filter, values }) => `f.${filter}(${Object.entries(values).map(([name, text]) => `${name}=${value(text)}`).join(', ')})`);
+  const options = request.rest.map(([name, text]) => `${name}=${name === 'luma' || name === 'chroma' ? `[${filters(parseChain(text)).join(', ')}]` : value(text)}`);
+  return `import convolved
+from convolved import filters as f
+
+with convolved.Client(${quoted(service.base.href)}${service.token ? ', token=TOKEN' : ''}) as service:
+    result = service.apply(
+        ${[quoted(image), ...filters(links), ...options, `mask=${quoted(mask)}`].join(', ')})
+    result.save(${quoted(out)})
+    print(result.timing)`;
+}
+
+function python(given) {
+  const { url, image, mask, out } = given;
+  if (mask)
+    return pythonMasked(given);
   const headers = service.token ? ', headers={"Authorization": f"Bearer {TOKEN}"}' : '';
   return `import pathlib
 import urllib.request
@@ -41,8 +62,8 @@ with urllib.request.urlopen(request) as answer:
     print(answer.headers["Server-Timing"])`;
 }
 
-function javascript({ request, filters }) {
-  const parameters = request.rest.map(([name, value]) => `  ${name}: ${quoted(value)},\n`).join('');
+function javascript({ request, filters, mask }) {
+  const parameters = [...(mask ? ['  mask,\n'] : []), ...request.rest.map(([name, value]) => `  ${name}: ${quoted(value)},\n`)].join('');
   return `import { Service } from ${quoted(new URL('convolved.js', service.base).href)};
 
 const service = new Service(${service.token ? `${quoted(service.base.href)}, { token }` : ''});
@@ -67,7 +88,7 @@ export function codeView(store) {
       next?.click();
     });
   });
-  store.watch((s) => [requestOf(s)?.target, s.common, s.image?.name, s.language, s.tokens], (s) => {
+  store.watch((s) => [requestOf(s)?.target, s.common, s.image?.name, Boolean(s.mask), s.language, s.tokens], (s) => {
     const request = requestOf(s), image = s.image?.name || 'in.jpg';
     for (const tab of tabs) {
       const chosen = tab.dataset.language === s.language;
@@ -75,7 +96,7 @@ export function codeView(store) {
       tab.tabIndex = chosen ? 0 : -1;
     }
     find('#code-panel').setAttribute('aria-labelledby', `tab-${s.language}`);
-    text.textContent = request ? LANGUAGES[s.language]({ request, image, out: outName(image, s.common.format),
+    text.textContent = request ? LANGUAGES[s.language]({ request, image, links: s.chain, mask: s.mask && 'mask.png', out: outName(image, s.common.format),
       url: new URL(request.target, service.base).href, chain: Object.fromEntries(request.pairs).filters, filters: chainText(s.chain) }) : 'Add a filter, and the request is here.';
     find('#copy').disabled = !request;
   });
@@ -83,7 +104,7 @@ export function codeView(store) {
     const done = await copy(text.textContent, text);
     said(event.currentTarget ?? find('#copy'), done ? 'Copied' : 'Selected');
   });
-  find('#link').addEventListener('click', async () => said(find('#link'), (await copy(location.href)) ? 'Link copied' : 'It is in the address bar'));
+  find('#link').addEventListener('click', async () => said(find('#link'), (await copy(location.href)) ? `Link copied${store.state.mask ? ', without the mask' : ''}` : 'It is in the address bar'));
 }
 
 function said(button, text) {

@@ -1,6 +1,7 @@
 /* The stage: the image before and after with a divider, zoom to pixels, and drawings on it. A point
  * of the image is at offset + scale * point of the stage, in CSS pixels. */
 import { h, find } from './dom.js';
+import { drawMask, paintTool, resizeBrush } from './mask.js';
 import { drawShapes, shapeTool } from './regions.js';
 import { outcomeOf, percentOf, problemOf } from './run.js';
 
@@ -137,6 +138,7 @@ export function compareView(store) {
       paintAfter(result, line);
     if (view.scale >= GRID)
       paintGrid(image);
+    drawMask(context, store.state, view);
     drawShapes(context, store.state, view);
     handle.style.setProperty('left', `${line}px`);
     handle.setAttribute('aria-valuenow', String(Math.round(view.split * 100)));
@@ -159,7 +161,7 @@ export function compareView(store) {
     const { tool } = store.state, start = { ...view };
 
     if (tool !== 'compare' && event.button === 0)
-      return { ...shapeTool(store, toImage(at.x, at.y), view.scale), inImage: true };
+      return { ...(tool === 'paint' ? paintTool : shapeTool)(store, toImage(at.x, at.y), view.scale), inImage: true };
     if (!handle.hidden && (view.fitted || Math.abs(at.x - view.split * view.width) < NEAR)) {
       setSplit(at.x / view.width);
       return { move: (to) => setSplit(to.x / view.width) };
@@ -195,6 +197,7 @@ export function compareView(store) {
       return;
     canvas.setPointerCapture(event.pointerId);
     pointers.set(event.pointerId, inStage(event));
+    action?.drop?.();
     action = pointers.size === 2 ? pinch() : pointers.size === 1 ? begin(event, inStage(event)) : null;
   });
   canvas.addEventListener('pointermove', (event) => {
@@ -204,7 +207,7 @@ export function compareView(store) {
     action?.move(action.inImage ? toImage(at.x, at.y) : at);
     view.pointer = at;
     showPixel();
-    if (store.state.draft)
+    if (store.state.draft || store.state.tool === 'paint')
       draw();
   });
   for (const type of ['pointerup', 'pointercancel'])
@@ -215,7 +218,7 @@ export function compareView(store) {
     });
   canvas.addEventListener('pointerleave', () => {
     view.pointer = null;
-    showPixel();
+    draw();
   });
   canvas.addEventListener('wheel', (event) => {
     const at = inStage(event);
@@ -235,7 +238,7 @@ export function compareView(store) {
 
   const keys = {
     '+': () => zoom(view.scale * 1.5), '=': () => zoom(view.scale * 1.5), '-': () => zoom(view.scale / 1.5),
-    0: fit, 1: () => zoom(1),
+    0: fit, 1: () => zoom(1), '[': () => resizeBrush(store, 0.8), ']': () => resizeBrush(store, 1.25),
     ArrowLeft: () => moveBy(40, 0), ArrowRight: () => moveBy(-40, 0), ArrowUp: () => moveBy(0, 40), ArrowDown: () => moveBy(0, -40),
   };
   stage.addEventListener('keydown', (event) => {
@@ -285,7 +288,7 @@ export function compareView(store) {
       draw();
   }).observe(canvas);
   store.watch((s) => [s.image?.width, s.image?.height], fit);
-  store.watch((s) => [s.image, outcomeOf(s), s.regions, s.roi, s.shape, s.draft, s.tool], ({ tool }) => {
+  store.watch((s) => [s.image, outcomeOf(s), s.regions, s.roi, s.shape, s.draft, s.mask, s.stroke, s.brush, s.tool], ({ tool }) => {
     stage.dataset.tool = tool;
     draw();
   });

@@ -95,22 +95,31 @@ const withQuery = (path, parameters) => {
   return query ? `${path}?${query}` : path;
 };
 
+/* Returns the body of a request: the image alone, or a form if it has a mask or other parts, [[name, text], …]. */
+export function bodyOf(image, mask, parts = []) {
+  const form = new FormData(), blobOf = (data) => (data instanceof Blob ? data : new Blob([data]));
+
+  if (!mask && !parts.length)
+    return image;
+  form.append('image', blobOf(image));
+  for (const [name, value] of parts)
+    form.append(name, value);
+  if (mask)
+    form.append('mask', blobOf(mask));
+  return form;
+}
+
 /* Returns target and body of the request for these filters. */
-function requestOf(image, filters, parameters) {
+function requestOf(image, filters, { mask, ...parameters }) {
   if (filters.preset)
-    return [withQuery(`v1/presets/${encodeURIComponent(filters.preset)}`, parameters), image];
+    return [withQuery(`v1/presets/${encodeURIComponent(filters.preset)}`, parameters), bodyOf(image, mask)];
   if (typeof filters === 'string')
-    return [withQuery('v1/chain', { filters, ...parameters }), image];
+    return [withQuery('v1/chain', { filters, ...parameters }), bodyOf(image, mask)];
   if (!Array.isArray(filters)) {
     const { filter, ...own } = filters;
-    return [withQuery(`v1/filters/${encodeURIComponent(filter)}`, { ...own, ...parameters }), image];
+    return [withQuery(`v1/filters/${encodeURIComponent(filter)}`, { ...own, ...parameters }), bodyOf(image, mask)];
   }
-  const form = new FormData();
-  form.append('image', image instanceof Blob ? image : new Blob([image]));
-  form.append('chain', JSON.stringify(filters));
-  for (const [name, value] of pairsOf(parameters))
-    form.append(name, value);
-  return ['v1/chain', form];
+  return ['v1/chain', bodyOf(image, mask, [['chain', JSON.stringify(filters)], ...pairsOf(parameters)])];
 }
 
 function pause(seconds, signal) {
@@ -190,7 +199,8 @@ export class Service {
 
   /* Filters an image: a Blob (a File is one), an ArrayBuffer or a typed array. The filters are one
    * ({filter: 'box', size: 5}), a list of such, the text of a chain ('gaussian=sigma=1.4,sobel'), or the
-   * service's own ({preset: 'thumb'}); parameters are {format: 'png', roi: [x, y, width, height], …}. */
+   * service's own ({preset: 'thumb'}); parameters are {format: 'png', roi: [x, y, width, height], …},
+   * and mask is a second image. */
   async apply(image, filters, parameters = {}, options = {}) {
     const [target, body] = requestOf(image, filters, parameters);
     return this.post(target, body, options);

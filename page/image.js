@@ -14,36 +14,36 @@ export async function decode(blob, signal) {
   }
 }
 
-/* Makes a file, or that of a promise, the image of the page, unless another is opened meanwhile. On
- * failure the page says why, and keeps the image before. */
+/* Opens a file, or that of a promise: patchOf(bitmap, blob, state) is what then becomes of the state, unless
+ * another is opened meanwhile. On failure the page says why, and all is as before. */
 let latest = null;
-async function open(store, name, file, sample = null) {
+export async function open(store, name, file, patchOf) {
   latest?.abort();
   const { signal } = latest = new AbortController();
 
   store.set({ opening: { state: 'busy', name } });
   try {
     const blob = await file, bitmap = await decode(blob, signal);
-    if (signal.aborted)
-      return;
-    const kept = store.state.image === null || (sample && store.state.image.sample);
-    store.set({
-      opening: null,
-      image: { name: blob.name || 'image.png', blob, bitmap, width: bitmap.width, height: bitmap.height, sample },
-      ...(kept ? {} : { regions: [], roi: null, shape: null }),
-    });
+    if (!signal.aborted)
+      store.set({ opening: null, ...patchOf(bitmap, blob, store.state) });
   } catch (problem) {
     if (!signal.aborted)
       store.set({ opening: { state: 'failed', problem } });
   }
 }
 
-const openFile = (store, file) => open(store, file.name || 'pasted image', file);
+/* Samples have one size, and share what is drawn on them. */
+const imageOf = (sample) => (bitmap, blob, { image }) => ({
+  image: { name: blob.name || 'image.png', blob, bitmap, width: bitmap.width, height: bitmap.height, sample },
+  ...(image === null || (sample && image.sample) ? {} : { regions: [], roi: null, shape: null, mask: null, former: [] }),
+});
+
+const openFile = (store, file) => open(store, file.name || 'pasted image', file, imageOf(null));
 
 export async function openSample(store, name) {
   const sample = samples.find((one) => one.name === name);
   if (sample)
-    await open(store, sample.title, sampleFile(sample), sample.name);
+    await open(store, sample.title, sampleFile(sample), imageOf(sample.name));
 }
 
 function firstImage(transfer) {

@@ -15,11 +15,11 @@ function putShape(store, index, shape) {
   store.set(index === -1 ? { roi: shape } : { regions: regions.map((one, i) => (i === index ? shape : one)) });
 }
 
-/* The parameters of regions go with the last region. */
+/* The parameters of regions go with the last region; a mask is inverted, too. */
 function removeShape(store, index) {
   const regions = store.state.regions.filter((_, i) => i !== index);
-  const { feather, invert, ...rest } = store.state.common;
-  store.set({ shape: null, ...(index === -1 ? { roi: null } : { regions }), ...(regions.length ? {} : { common: rest }) });
+  const { feather, invert, ...rest } = store.state.common, common = store.state.mask && invert ? { ...rest, invert } : rest;
+  store.set({ shape: null, ...(index === -1 ? { roi: null } : { regions }), ...(regions.length ? {} : { common }) });
 }
 
 /* Returns the box between two corners, in whole pixels; limited to the image if it must lie in
@@ -228,7 +228,7 @@ export function regionsView(store) {
 
   for (const button of tools) {
     button.addEventListener('click', () => store.set({ tool: button.dataset.tool }));
-    button.addEventListener('dblclick', () => button.dataset.tool !== 'compare' && store.state.image && newShape(store, button.dataset.tool));
+    button.addEventListener('dblclick', () => !['compare', 'paint'].includes(button.dataset.tool) && store.state.image && newShape(store, button.dataset.tool));
   }
   for (const button of document.querySelectorAll('[data-new]'))
     button.addEventListener('click', () => store.state.image && newShape(store, button.dataset.new));
@@ -251,9 +251,9 @@ export function regionsView(store) {
   store.watch((s) => [s.regions, s.roi, s.shape], ({ regions, roi }) => {
     refill(list, ...(roi ? [row(store, roi, -1)] : []), ...regions.map((shape, i) => row(store, shape, i)));
   });
-  store.watch((s) => [s.regions.length, s.common.feather, s.common.invert], ({ regions, common }) => {
-    refill(settings, ...(!regions.length ? [] : [
-      h('label', { class: 'inline' }, 'Feather', h('input', { id: 'feather', type: 'number', min: '0', max: '1000', value: common.feather || '0',
+  store.watch((s) => [s.regions.length, Boolean(s.mask), s.common.feather, s.common.invert], ({ regions, mask, common }) => {
+    refill(settings, ...(!regions.length && !mask ? [] : [
+      regions.length && h('label', { class: 'inline' }, 'Feather', h('input', { id: 'feather', type: 'number', min: '0', max: '1000', value: common.feather || '0',
         onchange: (event) => setCommon(store, 'feather', event.target.value === '0' ? '' : event.target.value) }), 'px'),
       h('label', { class: 'inline' }, h('input', { id: 'invert', type: 'checkbox', checked: common.invert === '1',
         onchange: (event) => setCommon(store, 'invert', event.target.checked ? '1' : '') }), 'Everywhere else instead')]));

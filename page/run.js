@@ -3,8 +3,10 @@
  * until the state wants the whole of just this. */
 import { service } from './api.js';
 import { requestOf } from './chain.js';
+import { bodyOf } from './convolved.js';
 import { announce } from './dom.js';
 import { decode } from './image.js';
+import { maskFile } from './mask.js';
 import { forgetSmall, previewOf, previewPercent, smallImage } from './preview.js';
 
 const PAUSE_MS = 80; // while a slider moves
@@ -13,7 +15,7 @@ const IDLE = { state: 'idle' }, BUSY = { state: 'busy' };
 export const same = (some, others) => some.every((one, i) => Object.is(one, others?.[i]));
 
 /* The work that a state asks for. */
-export const workOf = (s) => [s.image, s.chain, s.common, s.regions, s.roi];
+export const workOf = (s) => [s.image, s.chain, s.common, s.regions, s.roi, s.mask];
 
 /* Returns the scale at which it is done, in percent: below 100 it is a preview. A preset's chain is the
  * service's, and perhaps all that it does. */
@@ -48,7 +50,8 @@ function placeOf({ common, roi, image }, bitmap) {
 async function fetchResult(state, signal) {
   const { image } = state, percent = percentOf(state);
   const asked = percent < 100 ? previewOf(state, await smallImage(image, percent)) : state;
-  const begun = performance.now(), answer = await service.post(requestOf(asked).target, asked.image.blob, { signal, bar: true });
+  const body = bodyOf(asked.image.blob, asked.mask && await maskFile(asked));
+  const begun = performance.now(), answer = await service.post(requestOf(asked).target, body, { signal, bar: true });
   const ms = performance.now() - begun, bitmap = await decode(answer.blob, signal), { x, y } = placeOf(asked, bitmap);
   const across = (length) => length * image.width / asked.image.width, down = (length) => length * image.height / asked.image.height;
   return { answer, bitmap, ms, percent, x: across(x), y: down(y), width: across(bitmap.width), height: down(bitmap.height) };

@@ -15,6 +15,7 @@ STATES = [
     ("/", CARDS, [], "true"),
     ("/#sample=spheres", CARDS, [".card[data-filter=box]", "#tools [data-tool=rectangle]"], DONE),
     (CHAIN, DONE, ["#token summary", "#tab-JavaScript"], "document.querySelector('#code').textContent.includes('Service')"),
+    ("/#sample=hills&filters=box", DONE, ["#tools [data-tool=paint]", "#erase"], "document.querySelector('#brush').checkVisibility()"),
     ("/#sample=rings&filters=box=size=4&roi=10,10,90,90", "!document.querySelector('#problem').hidden", [], "true"),
     ("/status", "document.querySelector('#devices tbody td')", ["details:has(#all) summary"], "document.querySelector('#all').textContent.includes('_total')"),
     ("/docs", "document.querySelector('.operation')", ["#fold summary", "#token summary"], "true"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import imagefiles
-from service import REPOSITORY
+from service import REPOSITORY, multipart
 
 PIXELS = np.arange(24 * 32 * 3, dtype=np.uint16).reshape(24, 32, 3).astype(np.uint8)
 PNG = imagefiles.write_png(PIXELS)
@@ -69,6 +69,21 @@ def test_filters_and_parameters(run, service, filters, target):
     assert made[1] == {"width": 32, "height": 24, "bands": 3, "type": "u8"}
     assert made[2] == answer.headers["X-Lost"].split(", ")
     assert {"decode", "encode", "total"} <= set(made[3])
+
+
+@pytest.mark.parametrize("filters, target", [
+    ("{filter: 'gaussian', sigma: 3}", "/v1/filters/gaussian?sigma=3"), ("'gaussian=sigma=3,invert'", "/v1/chain?filters=gaussian=sigma=3,invert"),
+    ("[{filter: 'gaussian', sigma: 3}, {filter: 'invert'}]", "/v1/chain?filters=gaussian=sigma=3,invert")])
+def test_masks(run, service, filters, target):
+    """A second image goes with the first, also for a job."""
+    mask = imagefiles.write_png((PIXELS[:, :, :1] > 99).astype(np.uint8) * 255)
+    body, kind = multipart([("image", "in", PNG), ("mask", "mask", mask)])
+    answer = service.post(f"{target}&border=wrap", body, headers={"Content-Type": kind})
+    assert answer.status == 200 and answer.body != expected(service, f"{target}&border=wrap").body
+    assert run(f"const mask = new Uint8Array(arguments[2]), parameters = {{border: 'wrap', mask}}, {{blob}} = await service.apply(image, {filters}, parameters);"
+               f"const job = await service.submit(image, {filters}, {{...parameters, mask: new Blob([mask])}});"
+               "return [await bytesOf(blob), await bytesOf((await service.result(job)).blob)];", list(mask)) == 2 * [list(answer.body)]
+    assert run("return service.apply(image, {preset: 'x'}, {mask: image}).catch((problem) => problem.status);") == 404
 
 
 def test_jobs(run, service):

@@ -448,7 +448,8 @@ def save(browser, button="#save"):
     with tempfile.TemporaryDirectory() as directory:
         browser.command("Page.setDownloadBehavior", behavior="allow", downloadPath=directory)
         browser.click(button)
-        file, = poll(lambda: list(pathlib.Path(directory).glob("*.png")), what="a saved file")
+        file, = poll(lambda: [file for file in pathlib.Path(directory).glob("*.png") if file.read_bytes().endswith(PNG[-12:])],
+                     what="a saved file, whole")
         return file.name, file.read_bytes()
 
 
