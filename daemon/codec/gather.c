@@ -1,5 +1,5 @@
 /* Runs in the encoding thread in place of the encoder. Memory holds counts, of one row of tiles at
- * a time (16 MiB at most), and for CLAHE some rows; or two bits for each pixel of one page at a
+ * a time (8 MiB at most), and for CLAHE some rows; or two bits for each pixel of one page at a
  * time. */
 #include "codec/tiles.h"
 
@@ -24,7 +24,7 @@ struct gatherer {
 	uint32_t numbers, rows; /* rows of so many numbers are gathered */
 	/* A grid of `across` tiles each way of this size in pixels: CLAHE's, or a single one. */
 	uint32_t across, width, height;
-	uint64_t *counts; /* a row of tiles, tile after tile: those of each row of numbers */
+	uint32_t *counts; /* a row of tiles, tile after tile: those of each row of numbers */
 	uint32_t below;   /* so many rows of tiles lie below the image */
 	uint8_t *kept;    /* these mirror the last ones of the image, which has one more here */
 	size_t pitch;
@@ -52,11 +52,11 @@ static enum error write_tiles(struct gatherer *g, uint32_t y)
 
 	for (uint32_t i = 0; !e && i < g->across * g->rows; i++) {
 		const uint32_t x = i / g->rows, row = i % g->rows;
-		uint64_t *counts = g->counts + (size_t)i * n;
+		uint32_t *counts = g->counts + (size_t)i * n;
 		union {
 			double numbers[GATHER_ENTRIES_MAX];
 			uint64_t bits[2 * COUNTS_MAX / 64];
-		} made = {{0}};
+		} made;
 
 		if (gathering->kind == GATHER_THRESHOLD)
 			made.numbers[0] = counts_threshold(counts, n);
@@ -72,22 +72,31 @@ static enum error write_tiles(struct gatherer *g, uint32_t y)
 	return e;
 }
 
-/* Counts a row of the image, or one below it, with the pixels of tiles that reach beyond its end.
- */
-static enum error count_row(struct gatherer *g, uint32_t y, const uint8_t *pixels)
+/* Counts rows of the image, or one below it, with the pixels of tiles that reach beyond its end.
+ * Goes down in a tile before the next one, so that its counts stay in the cache. */
+static enum error count_rows(struct gatherer *g, uint32_t y, uint32_t end, const uint8_t *pixels,
+                             size_t pitch)
 {
 	const size_t pixel = image_pixel_size(&g->image);
 	const size_t counts = (size_t)g->rows * counts_of(g->image.type);
 	const uint32_t width = g->image.width, all = g->across * g->width;
+	enum error e = ERR_OK;
 
-	for (uint32_t x = 0, end; x < all; x = end) {
-		const int from = border_map((int)x, (int)width, BORDER_REFLECT101);
+	for (uint32_t next; !e && y < end; pixels += (next - y) * pitch, y = next) {
+		next = MIN((y / g->height + 1) * g->height, end);
+		for (uint32_t x = 0, to; x < all; x = to) {
+			const int from = border_map((int)x, (int)width, BORDER_REFLECT101);
 
-		end = x < width ? MIN((x / g->width + 1) * g->width, width) : x + 1;
-		counts_add(g->counts + x / g->width * counts, &g->image,
-		           g->tiles->job->gathering.luma, pixels + (size_t)from * pixel, end - x);
+			to = x < width ? MIN((x / g->width + 1) * g->width, width) : x + 1;
+			for (uint32_t i = 0; i < next - y; i++)
+				counts_add(g->counts + x / g->width * counts, &g->image,
+				           g->tiles->job->gathering.luma,
+				           pixels + i * pitch + (size_t)from * pixel, to - x);
+		}
+		if (next % g->height == 0)
+			e = write_tiles(g, y / g->height);
 	}
-	return (y + 1) % g->height ? ERR_OK : write_tiles(g, y / g->height);
+	return e;
 }
 
 /* Adds all rows of the page. Returns ERR_OK also if the job was stopped. */
@@ -100,20 +109,20 @@ static enum error add_rows(struct gatherer *g)
 	const uint32_t band = channels == CHANNELS_GREEN ? 1 : channels == CHANNELS_BLUE ? 2 : 0;
 	enum error e = ERR_OK;
 
-	for (uint32_t row = 0; !e && row < t->height;) {
-		const uint32_t end = MIN(row + t->rows, t->height);
-
+	for (uint32_t row = 0, end; !e && row < t->height; row = end) {
+		end = MIN(row + t->rows, t->height);
 		if (!verify_await(tiles, tiling_strip(t, above + row)))
 			return ERR_OK;
-		for (; !e && row < end; row++) {
-			const void *pixels = tiles_out_row(tiles, above + row);
+		if (g->counts)
+			e = count_rows(g, row, end, tiles_out_row(tiles, above + row),
+			               t->out_pitch);
+		for (uint32_t y = row; y < end; y++) {
+			const void *pixels = tiles_out_row(tiles, above + y);
 
 			if (g->below)
-				memcpy(g->kept + row % (g->below + 1) * g->pitch, pixels, g->pitch);
-			if (g->counts)
-				e = count_row(g, row, pixels);
-			else
-				edges_set_row(&g->edges, row, &t->image, band, pixels);
+				memcpy(g->kept + y % (g->below + 1) * g->pitch, pixels, g->pitch);
+			if (!g->counts)
+				edges_set_row(&g->edges, y, &t->image, band, pixels);
 		}
 		tiles_free_above(tiles, above + end);
 	}
@@ -140,7 +149,8 @@ static enum error gather_counts(struct gatherer *g)
 	for (uint32_t i = 0; !e && i < g->below && !tiles_stopped(g->tiles); i++) {
 		const int y = height + (int)i, from = border_map(y, height, BORDER_REFLECT101);
 
-		e = count_row(g, (uint32_t)y, g->kept + (size_t)from % (g->below + 1) * g->pitch);
+		e = count_rows(g, (uint32_t)y, (uint32_t)y + 1,
+		               g->kept + (size_t)from % (g->below + 1) * g->pitch, g->pitch);
 	}
 	free(g->counts);
 	free(g->kept);
@@ -197,6 +207,11 @@ enum error gather_check(const struct message_job *job, const struct tiling *tili
 		    words * tiling->pages > GATHERED_MAX ? 2 * GATHERED_MAX * sizeof(uint64_t)
 		                                         : job->buffered_size_max);
 	}
+	if (kind && (uint64_t)image.width * image.height > PIXELS_COUNTED_MAX)
+		return problem_set(problem, ERR_TOO_MANY_PIXELS,
+		                   "the image is %ux%u, and its values must be counted first; "
+		                   "expected at most %" PRIu32 " pixels",
+		                   image.width, image.height, PIXELS_COUNTED_MAX);
 	/* A device has a page's tables of tiles as 16-bit numbers. */
 	held = words * (kind == GATHER_TILES ? MAX(tiling->pages, 8) : tiling->pages);
 	if (held <= GATHERED_MAX)

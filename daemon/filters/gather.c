@@ -1,9 +1,11 @@
 #include "filters/gather.h"
 
+#include <endian.h>
 #include <math.h>
 #include <string.h>
 #include <sys/param.h>
 
+#include "base/vectorised.h"
 #include "filters/edges.h"
 
 uint32_t counts_of(enum pixel_type type)
@@ -39,14 +41,14 @@ void gather_size(const struct gathering *gathering, const struct image *image, u
 	    gathering->kind == GATHER_EDGES ? image->height : colours_of(image, gathering->luma);
 }
 
-static void count(uint64_t *counts, double share, uint32_t n)
+static void count(uint32_t *counts, double share, uint32_t n)
 {
 	if (!isnan(share))
 		counts[(size_t)rint(fmin(fmax(share, 0), 1) * (n - 1))]++;
 }
 
 /* One colour; its first sample is at `band`. */
-static void add_colour(uint64_t *counts, const struct image *image, uint32_t band,
+static void add_colour(uint32_t *counts, const struct image *image, uint32_t band,
                        const void *pixels, size_t number)
 {
 	const size_t end = number * image->bands;
@@ -72,7 +74,7 @@ static void add_colour(uint64_t *counts, const struct image *image, uint32_t ban
 	}
 }
 
-void counts_add(uint64_t *counts, const struct image *image, bool luma, const void *pixels,
+void counts_add(uint32_t *counts, const struct image *image, bool luma, const void *pixels,
                 size_t number)
 {
 	const double full = pixel_type_rows[image->type].full_scale;
@@ -92,7 +94,7 @@ void counts_add(uint64_t *counts, const struct image *image, bool luma, const vo
 	}
 }
 
-double counts_threshold(const uint64_t *counts, uint32_t n)
+double counts_threshold(const uint32_t *counts, uint32_t n)
 {
 	double total = 0, sum = 0, below = 0, part = 0, most = 0;
 	uint32_t best = 0;
@@ -119,7 +121,7 @@ double counts_threshold(const uint64_t *counts, uint32_t n)
 	return (best + 0.5) / (n - 1);
 }
 
-void counts_table(const uint64_t *counts, uint32_t n, double *table, uint32_t entries)
+void counts_table(const uint32_t *counts, uint32_t n, double *table, uint32_t entries)
 {
 	double smallest = 0, sum = 0;
 	uint32_t next = 0;
@@ -141,26 +143,38 @@ void counts_table(const uint64_t *counts, uint32_t n, double *table, uint32_t en
 		                          : (double)i / (entries - 1);
 }
 
-void counts_clahe(uint64_t *counts, uint32_t n, double clip, uint64_t *bits)
+/* Bytes of 1 mark the bits first: these do not depend on each other as those of a word do. */
+VECTORISED void counts_clahe(uint32_t *counts, uint32_t n, double clip, uint64_t *bits)
 {
-	uint64_t total = 0, excess = 0, rest, limit, sum = 0;
+	uint32_t total = 0, kept = 0, sum = 0, limit, each, rest;
+	uint8_t marks[2 * COUNTS_MAX];
 	float scale;
 
 	for (uint32_t i = 0; i < n; i++)
 		total += counts[i];
 	scale = (float)(n - 1) / (float)MAX(total, 1);
-	limit = clip > 0 ? MAX((uint64_t)(clip * (double)total / n), 1) : total;
-	for (uint32_t i = 0; i < n; i++) {
-		excess += counts[i] - MIN(counts[i], limit);
-		counts[i] = MIN(counts[i], limit);
-	}
-	rest = excess % n;
-	for (uint64_t i = 0, step = n / MAX(rest, 1); rest; i += step, rest--)
+	limit = clip > 0 ? MAX((uint32_t)fmin(clip * total / n, total), 1) : total;
+	for (uint32_t i = 0; i < n; i++)
+		kept += counts[i] = MIN(counts[i], limit);
+	each = (total - kept) / n;
+	rest = (total - kept) % n;
+	for (uint32_t i = 0, step = n / MAX(rest, 1); rest; i += step, rest--)
 		counts[i]++;
-	for (uint32_t i = 0, at; i < n; i++) {
-		sum += counts[i] + excess / n;
-		at = i + (uint32_t)fminf(rintf((float)sum * scale), (float)(n - 1));
-		bits[at / 64] |= UINT64_C(1) << at % 64;
+	for (uint32_t i = 0; i < n; i++)
+		counts[i] = sum += counts[i] + each;
+	for (uint32_t i = 0; i < n; i++)
+		counts[i] = i + (uint32_t)(int32_t)rintf((float)counts[i] * scale);
+	memset(marks, 0, (size_t)2 * n);
+	for (uint32_t i = 0; i < n; i++)
+		marks[counts[i]] = 1;
+	for (uint32_t i = 0; i < clahe_words(n); i++) {
+		bits[i] = 0;
+		for (uint32_t j = 0; j < 8; j++) {
+			uint64_t eight;
+
+			memcpy(&eight, marks + 64 * i + 8 * j, sizeof eight);
+			bits[i] |= le64toh(eight) * 0x0102040810204080 >> 56 << 8 * j;
+		}
 	}
 }
 

@@ -27,6 +27,8 @@ enum {
 	/* The most numbers that a call may know, of all pages: edges of 2^28 pixels. */
 	GATHERED_MAX = 1 << 22
 };
+/* The most pixels whose values can be counted. */
+#define PIXELS_COUNTED_MAX UINT32_MAX
 
 /* The data that a call needs. */
 struct gathering {
@@ -51,26 +53,27 @@ void gather_size(const struct gathering *gathering, const struct image *image, u
  * scale. Values beyond either end count as the end, NaN does not count. */
 uint32_t counts_of(enum pixel_type type);
 
-/* Adds pixels like the image's: each colour to counts of its own, or the luma of BT.601. */
-void counts_add(uint64_t *counts, const struct image *image, bool luma, const void *pixels,
+/* Adds pixels like the image's, PIXELS_COUNTED_MAX in all at most: each colour to counts of its
+ * own, or the luma of BT.601. */
+void counts_add(uint32_t *counts, const struct image *image, bool luma, const void *pixels,
                 size_t number);
 
 /* Returns a threshold between two of n counts (Otsu, "A Threshold Selection Method from Gray-Level
  * Histograms", 1979): the first of those that split the values into two classes whose means differ
  * most, weighted by their sizes. With a single value it is the first of all. */
-double counts_threshold(const uint64_t *counts, uint32_t n);
+double counts_threshold(const uint32_t *counts, uint32_t n);
 
 /* Makes a table that equalizes: entry i is the share of values up to i / (entries - 1) of full
  * scale among those above the smallest; if only one value occurs, that share itself. entries: at
  * most n. */
-void counts_table(const uint64_t *counts, uint32_t n, double *table, uint32_t entries);
+void counts_table(const uint32_t *counts, uint32_t n, double *table, uint32_t entries);
 
 /* Makes a tile's table, an entry for each of n counts: the share of values up to there, from 0 to
  * n - 1. Limits the counts first: what exceeds a limit is spread evenly over all (Zuiderveld,
  * "Contrast Limited Adaptive Histogram Equalization", 1994). The limit, the rest of the division
  * and the rounding are as in OpenCV. Entries never fall, so the table is 2 n bits: for entry i, bit
- * i + entry is 1. bits: all 0 before. */
-void counts_clahe(uint64_t *counts, uint32_t n, double clip, uint64_t *bits);
+ * i + entry is 1. Changes the counts. */
+void counts_clahe(uint32_t *counts, uint32_t n, double clip, uint64_t *bits);
 
 /* Words of a table's bits. */
 uint32_t clahe_words(uint32_t n);

@@ -45,9 +45,10 @@ static void try_chain(const char *text, const struct image *image, uint8_t luma,
 	}
 }
 
-static void try_counts(const uint64_t counts[256])
+static void try_counts(const uint32_t counts[256])
 {
-	uint64_t clipped[256], bits[8] = {0};
+	uint64_t bits[8];
+	uint32_t clipped[256];
 	uint16_t table[256];
 	double numbers[256];
 
@@ -58,7 +59,7 @@ static void try_counts(const uint64_t counts[256])
 	counts_table(counts, 256, numbers, 16);
 	must(gather_valid(GATHER_TABLE, numbers, 16));
 	for (int i = 0; i < 256; i++)
-		clipped[i] = counts[i] >> 9; /* a sum is a number of pixels */
+		clipped[i] = counts[i] >> 8; /* a sum is a number of pixels */
 	counts_clahe(clipped, 256, (double)(counts[0] % 512) / 16, bits);
 	memcpy(numbers, bits, sizeof bits);
 	clahe_table(numbers, 256, table);
@@ -72,7 +73,7 @@ static void try_counts(const uint64_t counts[256])
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static double numbers[GATHER_NUMBERS_MAX];
-	static uint64_t counts[256];
+	static uint32_t counts[256];
 	const uint8_t *at = data;
 	size_t left = size;
 	uint8_t kind[4];

@@ -200,6 +200,14 @@ def test_refuses(service):
         answer.refused(400, "bad-parameter", parameter=parameter)
 
 
+def test_too_many_pixels(launch):
+    """Counts have 32 bits."""
+    with launch("--max-pixels", "5000000000", "--codecs", "1") as service:
+        enlarge = ("resize", {"width": 70000, "height": 70000, "fit": "fill", "enlarge": 1})
+        for filters in ([enlarge, ("equalize", {})], [enlarge, ("equalize", {"method": "clahe"})], [enlarge, OTSU]):
+            service.filter(uneven("u8", 1, 700, 700), filters).refused(422, "too-many-pixels", "70000x70000", "4294967295")
+
+
 def test_progress(service):
     """Tiles of both runs count."""
     pixels = random_pixels(1, 1500, 900, 3, "u8")
