@@ -1,16 +1,23 @@
 /* cpu/clahe_rows.cl: clahe for CPUs: see general/clahe.cl, whose bits it makes.
  *
- * Along a row the four tables change only between tiles. So a work-item, which makes one row of a
- * block, mixes the upper and the lower ones first, if they have 256 entries; a sample then takes two
- * of these, or four between entries. In narrow tiles, whose samples are few, and of long tables it
- * mixes only what they take. */
+ * Along a row the four tables change only between tiles, so a work-item mixes the upper and the lower
+ * ones of bytes first; a sample then takes two of these. In narrow tiles, whose samples are few, and
+ * of long tables it collects what some samples take of the four, and mixes that in vectors. A
+ * work-item makes one row of a block. */
 
-enum { VALUES = 256, CLAHE_FEW = 128 };
+enum { VALUES = 256, CLAHE_FEW = 128, CLAHE_ONCE = 64 };
 
-/* The tables of a band around a pixel: on the left and the right, the upper and the lower one; and
- * the mixture of these: entries on the left, and the differences to those on the right. */
+/* A sample takes one entry of a table, or two between which it lies. */
+#ifdef PIXEL_MAX
+enum { ENTRIES = 1 };
+#else
+enum { ENTRIES = 2 };
+#endif
+
+/* The tables of a band around a pixel: the upper ones on the left and the right, and the lower
+ * ones; and the mixture of these: entries on the left, and the differences to those on the right. */
 struct clahe_band {
-	const global ushort *upper[2], *lower[2];
+	const global ushort *at[4];
 	float left[VALUES], more[VALUES];
 };
 
@@ -20,53 +27,88 @@ struct clahe_row {
 	uint entries;
 };
 
-FORCE_INLINE float clahe_mix(const struct clahe_band *t, int side, uint i, float below)
+FORCE_INLINE float clahe_mix(float upper, float lower, float below)
 {
-	const float a = t->upper[side][i];
-
-	return fma(below, (float)t->lower[side][i] - a, a);
+	return fma(below, lower - upper, upper);
 }
 
-FORCE_INLINE float clahe_entry(const struct clahe_band *t, const struct clahe_row *row,
-                               const bool mixed, uint i, float right)
-{
-	const float left = mixed ? t->left[i] : clahe_mix(t, 0, i, row->below);
-	const float more = mixed ? t->more[i] : clahe_mix(t, 1, i, row->below) - left;
-
-	return fma(right, more, left);
-}
-
-FORCE_INLINE PIXEL clahe_sample(const struct clahe_band *t, const struct clahe_row *row,
-                                const bool mixed, PIXEL v, float right)
+/* Returns an entry's place in a table. */
+FORCE_INLINE uint clahe_place(const struct clahe_row *row, PIXEL v)
 {
 #ifdef PIXEL_MAX
-	const uint i = sizeof(PIXEL) == 1 ? v : min((uint)v, row->entries - 1);
-
-	return PIXEL_ROUND_1(clahe_entry(t, row, mixed, i, right));
+	return min((uint)v, row->entries - 1);
 #else
 	const float in = clamp(v, 0.0f, 1.0f / row->places * (float)(row->entries - 1));
-	const uint i = min((uint)(in * row->places), row->entries - 2);
-	const float part = clamp(fma(in, row->places, -(float)i), 0.0f, 1.0f);
-	const float low = clahe_entry(t, row, mixed, i, right);
-	const float high = clahe_entry(t, row, mixed, i + 1, right);
 
-	return isnan(v) ? v : fma(part, high - low, low) / row->places;
+	return min((uint)(in * row->places), row->entries - 2);
 #endif
 }
 
-/* Makes `count` pixels whose tables are the same. part: the place of the first between them. */
-FORCE_INLINE void clahe_part(const struct clahe_band *bands, const struct clahe_row *row,
-                             const bool mixed, source_row in, target_row out, uint count, int part)
+/* Makes as many of these pixels as are mixed at once. */
+FORCE_INLINE void clahe_some(const struct clahe_band *bands, const struct clahe_row *row,
+                             source_row in, target_row out, uint count, int part)
 {
+	ushort entry[ENTRIES][4][CLAHE_ONCE * BANDS];
+
 	for (uint i = 0; i < count; i++) {
+#pragma unroll
+		for (uint b = 0; b < BANDS; b++) {
+			const uint at = clahe_place(row, in[i * BANDS + b]);
+
+#pragma unroll
+			for (uint e = 0; e < ENTRIES * 4; e++)
+				entry[e / 4][e % 4][i * BANDS + b] = bands[b].at[e % 4][at + e / 4];
+		}
+	}
+	for (uint i = 0; i < count * BANDS; i++) {
+		const float right = (float)(part + 2 * (int)(i / BANDS)) * row->step;
+		float made[ENTRIES];
+
+#pragma unroll
+		for (uint e = 0; e < ENTRIES; e++) {
+			const float left = clahe_mix(entry[e][0][i], entry[e][2][i], row->below);
+			const float more = clahe_mix(entry[e][1][i], entry[e][3][i], row->below) - left;
+
+			made[e] = fma(right, more, left);
+		}
+#ifndef PIXEL_MAX
+		const float v = clamp(in[i], 0.0f, 1.0f / row->places * (float)(row->entries - 1));
+		const float beyond = fma(v, row->places, -(float)clahe_place(row, in[i]));
+		const float mixed = fma(clamp(beyond, 0.0f, 1.0f), made[1] - made[0], made[0]);
+
+		made[0] = isnan(in[i]) ? in[i] : mixed / row->places;
+#endif
+		out[i] = KEEP >> i % BANDS & 1 ? in[i] : PIXEL_ROUND_1(made[0]);
+	}
+}
+
+/* Makes pixels whose tables are the same, `part` being the place of the first between them. */
+FORCE_INLINE void clahe_part(struct clahe_band *bands, const struct clahe_row *row, source_row in,
+                             target_row out, uint count, int part)
+{
+	const bool whole = sizeof(PIXEL) == 1 && count >= CLAHE_FEW;
+
+	for (uint i = 0; i < count && !whole; i += CLAHE_ONCE)
+		clahe_some(bands, row, in + i * BANDS, out + i * BANDS,
+		           min(count - i, (uint)CLAHE_ONCE), part + 2 * (int)i);
+	for (uint b = 0; b < BANDS && whole; b++) {
+		struct clahe_band *t = &bands[b];
+
+		for (uint v = 0; v < VALUES && !(KEEP >> b & 1); v++) {
+			t->left[v] = clahe_mix(t->at[0][v], t->at[2][v], row->below);
+			t->more[v] = clahe_mix(t->at[1][v], t->at[3][v], row->below) - t->left[v];
+		}
+	}
+	for (uint i = 0; i < count && whole; i++) {
 		const float right = (float)(part + 2 * (int)i) * row->step;
 
 #pragma unroll
 		for (uint b = 0; b < BANDS; b++) {
 			const PIXEL v = in[i * BANDS + b];
+			const uint at = (uchar)v;
+			const float mixed = fma(right, bands[b].more[at], bands[b].left[at]);
 
-			out[i * BANDS + b] =
-			    KEEP >> b & 1 ? v : clahe_sample(&bands[b], row, mixed, v, right);
+			out[i * BANDS + b] = KEEP >> b & 1 ? v : PIXEL_ROUND_1(mixed);
 		}
 	}
 }
@@ -99,30 +141,17 @@ clahe_rows(REGION_ARGUMENTS, PLACE_ARGUMENTS, const global ushort *tables, uint 
 		const struct grid_place across = grid_place(n, width, x);
 		const int alike = min((2 * width - across.part + 1) / 2, plane_width - x);
 		const uint end = min(p + (uint)alike, span.y);
-		const bool mixed = entries == VALUES && end - p >= CLAHE_FEW;
 
 		for (uint b = 0; b < BANDS; b++) {
-			struct clahe_band *t = &of_band[b];
 			const global ushort *own =
 			    tables + (ulong)min(b, count - 1) * tiles * tiles * entries;
 
-			for (int i = 0; i < 2; i++) {
-				const int column = i ? across.second : across.first;
-
-				t->upper[i] = own + (ulong)(down.first * n + column) * entries;
-				t->lower[i] = own + (ulong)(down.second * n + column) * entries;
-			}
-			for (uint v = 0; v < VALUES && mixed && !(KEEP >> b & 1); v++) {
-				t->left[v] = clahe_mix(t, 0, v, row.below);
-				t->more[v] = clahe_mix(t, 1, v, row.below) - t->left[v];
-			}
+			for (int i = 0; i < 4; i++)
+				of_band[b].at[i] = own + (ulong)((i / 2 ? down.second : down.first) * n +
+				                                 (i % 2 ? across.second : across.first)) *
+				                             entries;
 		}
-		if (mixed)
-			clahe_part(of_band, &row, true, in + p * BANDS, out + p * BANDS, end - p,
-			           across.part);
-		else
-			clahe_part(of_band, &row, false, in + p * BANDS, out + p * BANDS, end - p,
-			           across.part);
+		clahe_part(of_band, &row, in + p * BANDS, out + p * BANDS, end - p, across.part);
 		p = end;
 	}
 }
