@@ -23,11 +23,13 @@ def png_texts(count, content, name=b"zTXt"):
     return write_png(SMALL, [(name, b"key%d\0" % i + content) for i in range(count)])
 
 
+def jpeg_table(kind, symbol):
+    """Returns a table of one code, of one bit."""
+    return segment(0xc4, bytes([kind, 1]) + bytes(15) + bytes([symbol]))
+
+
 def jpeg_scans(count, side=4000):
     """Returns a grey progressive JPEG whose scans of 60 bytes go over all blocks and change none."""
-    def table(kind, symbol):  # one code, of one bit
-        return segment(0xc4, bytes([kind, 1]) + bytes(15) + bytes([symbol]))
-
     blocks, bits = (side // 8) ** 2, ""
     while blocks:
         run = min(blocks, 32767)
@@ -40,7 +42,16 @@ def jpeg_scans(count, side=4000):
     scan = segment(0xda, b"\1\1\0\1\x3f\0") + data
     return (b"\xff\xd8" + segment(0xdb, b"\0" + b"\1" * 64)
             + segment(0xc2, struct.pack(">BHHB", 8, side, side, 1) + b"\1\x11\0")
-            + table(0, 0) + table(0x10, 0xe0) + first + scan * count + b"\xff\xd9")
+            + jpeg_table(0, 0) + jpeg_table(0x10, 0xe0) + first + scan * count + b"\xff\xd9")
+
+
+def jpeg_sequence(count, components, segments=b""):
+    """Returns a sequential JPEG of so many components, with scans of the first one alone."""
+    frame = b"".join(bytes([i + 1, 0x11, 0]) for i in range(components))
+    scan = segment(0xda, b"\1\1\0\0\x3f\0") + bytes(1000 * 1000 // 64 * 2 // 8 + 1)
+    return (b"\xff\xd8" + segments + segment(0xdb, b"\0" + b"\1" * 64)
+            + segment(0xc0, struct.pack(">BHHB", 8, 1000, 1000, components) + frame)
+            + jpeg_table(0, 0) + jpeg_table(0x10, 0) + scan * count + b"\xff\xd9")
 
 
 def with_segments(*segments):
@@ -126,6 +137,7 @@ def gif_frames(count):
 
 BOMBS = {
     "JPEG scans": (lambda: jpeg_scans(5000), "101 scans"),
+    "JPEG scans of a component": (lambda: jpeg_sequence(5000, 3), "101 scans"),
     "PNG deflated texts": (lambda: png_texts(20, b"\0" + deflated(50)), "bytes of text"),
     "PNG deflated international texts": (
         lambda: png_texts(20, b"\1\0en\0name\0" + deflated(50), b"iTXt"), "bytes of text"),
@@ -183,8 +195,10 @@ def test_bomb(narrow, name):
 
 def test_no_bombs(narrow):
     exif = directories([[(DESCRIPTION, 2, 60000, "tail")]], tail=b"a" * 60000)
+    turned = segment(0xe1, imagefiles.exif({0x112: 3}))
+    behind_the_last = jpeg_sequence(5000, 1), jpeg_sequence(5000, 1, turned)
     for body in (
-            jpeg_scans(90, 1448), png_texts(900, b"\0" + zlib.compress(b"a" * 1000)),
+            jpeg_scans(90, 1448), jpeg_sequence(90, 3), *behind_the_last, png_texts(900, b"\0" + zlib.compress(b"a" * 1000)),
             png_texts(3, b"\0" + deflated(5)), exif_jpeg(exif), exif_png(exif), webp_frames(100),
             webp_of_one_colour(100), tiff_pages(1000, 100), gif_frames(1000),
             tiff_pages(800, 557168, PROFILE), tiff_pages(100, MEGABYTE),

@@ -153,15 +153,22 @@ static bool walk_exif(struct walk *w, const uint8_t *at, size_t size)
 
 /* JPEG ----------------------------------------------------------------------------------------- */
 
+/* Decoders read nothing behind a scan with all components of a sequential frame. This stops before
+ * that scan, which is most of the file. */
 static bool walk_jpeg(struct walk *w)
 {
 	const uint8_t *at = w->body, *end = w->body + w->size;
+	uint8_t components = 0; /* a sequential frame's */
 	struct jpeg_segment s;
 	bool fits = true;
 
 	while (fits && jpeg_segment_next(&at, end, &s))
-		if (s.marker == 0xda)
+		if (s.marker == 0xda && s.size && *s.data == components)
+			break;
+		else if (s.marker == 0xda)
 			fits = add(w, SCANS, 1);
+		else if ((s.marker == 0xc0 || s.marker == 0xc1) && s.size > 5)
+			components = s.data[5];
 		else if (s.marker == 0xe1 && bytes_begin(s.data, s.size, "Exif"))
 			fits = walk_exif(w, s.data, s.size);
 		else if (s.marker == 0xe2 && s.size >= 12 && !memcmp(s.data, "ICC_PROFILE", 12))
