@@ -18,6 +18,7 @@
 
 #include <glib.h>
 
+#include "base/vectorised.h"
 #include "codec/metadata/containers.h"
 #include "codec/formats/samples.h"
 
@@ -337,6 +338,15 @@ static enum error open_pnm(void *state, struct decoded *decoded, const struct bo
 	return ERR_OK;
 }
 
+/* PGM and PPM store the more significant byte first. */
+VECTORISED static void copy_swapped(uint8_t *restrict to, const uint8_t *restrict from, size_t size)
+{
+	for (size_t i = 0; i < size; i += 2) {
+		to[i] = from[i + 1];
+		to[i + 1] = from[i];
+	}
+}
+
 static void read_raw_row(const struct pnm *p, uint32_t y, uint32_t x, uint32_t width, uint8_t *to)
 {
 	const size_t size = pixel_type_rows[p->image.type].size;
@@ -349,6 +359,10 @@ static void read_raw_row(const struct pnm *p, uint32_t y, uint32_t x, uint32_t w
 		return;
 	}
 	from += (size_t)x * p->planes * size;
+	if (p->planes == p->image.bands && size == 2 && p->max == 65535) {
+		copy_swapped(to, from, (size_t)width * p->planes * size);
+		return;
+	}
 	if (p->planes == p->image.bands &&
 	    (size == 1 ? p->max == 255 : size == 4 && !p->big_endian)) {
 		memcpy(to, from, (size_t)width * p->planes * size);
@@ -396,15 +410,9 @@ static void copy_row(const struct output_format *output, uint8_t *to, const uint
 	memcpy(to, row, image_row_size(&output->image));
 }
 
-/* PGM and PPM store the more significant byte first. */
 static void copy_swapped_row(const struct output_format *output, uint8_t *to, const uint8_t *row)
 {
-	size_t size = image_row_size(&output->image);
-
-	for (size_t i = 0; i < size; i += 2) {
-		to[i] = row[i + 1];
-		to[i + 1] = row[i];
-	}
+	copy_swapped(to, row, image_row_size(&output->image));
 }
 
 static enum error write_pnm(const struct answer *answer, struct problem *problem)
