@@ -2,8 +2,10 @@
  *
  * Along a row the four tables change only between tiles, so a work-item mixes the upper and the lower
  * ones of bytes first; a sample then takes two of these. In narrow tiles, whose samples are few, and
- * of long tables it collects what some samples take of the four, and mixes that in vectors. A
- * work-item makes one row of a block. */
+ * of long tables it collects what some samples take of the four, and mixes that in vectors.
+ *
+ * A work-item makes a block of BLOCK_Y rows, down from one tile to the next, so that long tables stay
+ * in the cache. */
 
 enum { VALUES = 256, CLAHE_FEW = 128, CLAHE_ONCE = 64 };
 
@@ -119,39 +121,37 @@ clahe_rows(REGION_ARGUMENTS, PLACE_ARGUMENTS, const global ushort *tables, uint 
            float places, uint keep)
 {
 	const uint2 span = block_span(samples / BANDS, blocks, get_global_id(0));
-	const int n = (int)tiles, y = get_global_id(1);
+	const uint start = get_global_id(1) * BLOCK_Y, stop = min(start + BLOCK_Y, rows);
+	const int n = (int)tiles, y0 = place_y0(y0s, more_y0s) - plane_y;
 	const int width = grid_tile(n, plane_width, plane_height);
 	const int height = grid_tile(n, plane_height, plane_width);
+	struct clahe_row row = {.step = 0.5f / (float)width, .places = places, .entries = entries};
+	struct clahe_band of_band[BANDS];
 
 	src += (ulong)stack_tile() * distance * src_pitch;
 	dst += (ulong)stack_tile() * distance * dst_pitch;
-
-	const source_row in = SOURCE_ROW(y);
-	const target_row out = TARGET_ROW(y);
-	const struct grid_place down = grid_place(
-	    n, height, border_map(place_y0(y0s, more_y0s) + y - plane_y, plane_height, 3));
-	const struct clahe_row row = {.below = (float)down.part * (0.5f / (float)height),
-	                              .step = 0.5f / (float)width,
-	                              .places = places,
-	                              .entries = entries};
-	struct clahe_band of_band[BANDS];
-
-	for (uint p = span.x; p < span.y;) {
+	for (uint p = span.x, end; p < span.y; p = end) {
 		const int x = border_map(x0 + (int)p - plane_x, plane_width, 3);
 		const struct grid_place across = grid_place(n, width, x);
 		const int alike = min((2 * width - across.part + 1) / 2, plane_width - x);
-		const uint end = min(p + (uint)alike, span.y);
 
-		for (uint b = 0; b < BANDS; b++) {
-			const global ushort *own =
-			    tables + (ulong)min(b, count - 1) * tiles * tiles * entries;
+		end = min(p + (uint)alike, span.y);
+		for (uint y = start; y < stop; y++) {
+			const struct grid_place down =
+			    grid_place(n, height, border_map(y0 + (int)y, plane_height, 3));
 
-			for (int i = 0; i < 4; i++)
-				of_band[b].at[i] = own + (ulong)((i / 2 ? down.second : down.first) * n +
-				                                 (i % 2 ? across.second : across.first)) *
-				                             entries;
+			row.below = (float)down.part * (0.5f / (float)height);
+			for (uint b = 0; b < BANDS; b++) {
+				const ulong own = (ulong)min(b, count - 1) * tiles * tiles;
+
+				for (int i = 0; i < 4; i++)
+					of_band[b].at[i] =
+					    tables + (own + (ulong)((i / 2 ? down.second : down.first) * n +
+					                            (i % 2 ? across.second : across.first))) *
+					                 entries;
+			}
+			clahe_part(of_band, &row, SOURCE_ROW(y) + p * BANDS, TARGET_ROW(y) + p * BANDS,
+			           end - p, across.part);
 		}
-		clahe_part(of_band, &row, in + p * BANDS, out + p * BANDS, end - p, across.part);
-		p = end;
 	}
 }
