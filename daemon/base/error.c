@@ -19,6 +19,8 @@ enum error problem_set_parameter(struct problem *p, enum error e, const char *pa
 {
 	va_list args;
 
+	if (!p)
+		return e;
 	snprintf(p->parameter, sizeof p->parameter, "%s", parameter);
 	snprintf(p->value, sizeof p->value, "%s", value);
 	va_start(args, format);

@@ -25,11 +25,17 @@ struct error_row {
 /* The row of an error; that of ERR_INTERNAL if the code is out of range. */
 const struct error_row *error_row(enum error e);
 
-/* Fills the problem's detail (printf-style, truncated to fit, as the value is) and returns e, so
- * that a function can end with `return problem_set(p, ERR_X, "...")`. */
+/* Fills the problem's detail (printf-style, truncated to fit, as the value is) unless the problem
+ * is NULL, and returns e, so that a function can end with `return problem_set(p, ERR_X, "...")`. */
 #define problem_set(problem, error, ...) problem_set_parameter(problem, error, "", "", __VA_ARGS__)
 #define bad_parameter(problem, name, value, ...)                                                   \
 	problem_set_parameter(problem, ERR_BAD_PARAMETER, name, value, __VA_ARGS__)
+/* Calls fail(object, error, problem) with a problem of this detail. */
+#define fail_with(fail, object, error, ...)                                                        \
+	do {                                                                                       \
+		struct problem why;                                                                \
+		fail(object, problem_set(&why, error, __VA_ARGS__), &why);                         \
+	} while (0)
 /* purpose: "to …" or "for …", a literal. */
 #define no_memory(problem, purpose) problem_set(problem, ERR_MEMORY, "no memory " purpose)
 enum error problem_set_parameter(struct problem *p, enum error e, const char *parameter,

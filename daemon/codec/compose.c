@@ -104,7 +104,6 @@ static const uint8_t *result_row(struct composer *c, uint32_t row)
 	const uint32_t left = t->rows - tiling_row_in_strip(t, row),
 	               below = t->height - row % t->height;
 	const uint8_t *first;
-	struct problem problem;
 
 	if (row < c->freed)
 		return NULL;
@@ -121,7 +120,7 @@ static const uint8_t *result_row(struct composer *c, uint32_t row)
 	if (c->woven)
 		samples_weave(c->woven, first, t->out_plane, t->planes, t->width, size);
 	else
-		tiles_stop(c->tiles, no_memory(&problem, "for a row of the result"), &problem);
+		fail_with(tiles_stop, c->tiles, ERR_MEMORY, "no memory for a row of the result");
 	return c->woven;
 }
 

@@ -143,9 +143,8 @@ static enum error gather_counts(struct gatherer *g)
 	g->counts =
 	    calloc((size_t)g->across * g->rows * counts_of(g->image.type), sizeof *g->counts);
 	g->kept = malloc((g->below + 1) * g->pitch);
-	e = g->counts && g->kept
-	        ? add_rows(g)
-	        : problem_set(g->problem, ERR_MEMORY, "no memory to count the image's values");
+	e = g->counts && g->kept ? add_rows(g)
+	                         : no_memory(g->problem, "to count the image's values");
 	for (uint32_t i = 0; !e && i < g->below && !tiles_stopped(g->tiles); i++) {
 		const int y = height + (int)i, from = border_map(y, height, BORDER_REFLECT101);
 

@@ -459,7 +459,6 @@ bool job_start(struct job **job, struct job_place *place, const struct message_j
 bool job_hear(struct job *job, const struct message *message, const int *fds)
 {
 	const uint64_t number = job->message.job;
-	struct problem problem;
 	bool wanted;
 
 	if (message->type == MSG_WHOLE && message->whole.job == number) {
@@ -480,8 +479,7 @@ bool job_hear(struct job *job, const struct message *message, const int *fds)
 	} else if (message->type == MSG_TILE_DONE && message->tile_done.job == number) {
 		tiles_done(&job->tiles, &message->tile_done);
 	} else if (message->type == MSG_CANCEL && message->cancel.job == number) {
-		problem_set(&problem, ERR_CANCELLED, "the job was cancelled");
-		tiles_stop(&job->tiles, ERR_CANCELLED, &problem);
+		fail_with(tiles_stop, &job->tiles, ERR_CANCELLED, "the job was cancelled");
 	} else {
 		return false;
 	}

@@ -75,7 +75,6 @@ void tiles_await_change(struct tiles *tiles)
 bool tiles_await_slot(struct tiles *tiles, uint32_t strip)
 {
 	const struct tiling *t = &tiles->tiling;
-	struct problem problem;
 	struct chain *chain;
 
 	pthread_mutex_lock(&tiles->lock);
@@ -91,7 +90,7 @@ bool tiles_await_slot(struct tiles *tiles, uint32_t strip)
 	/* From now on tiles belong to this page; no tile of another page is in work. */
 	chain = chain_of_page(tiles->job_chain, strip / t->page_strips);
 	if (!chain) {
-		tiles_stop(tiles, no_memory(&problem, "for the chain of a page"), &problem);
+		fail_with(tiles_stop, tiles, ERR_MEMORY, "no memory for the chain of a page");
 		return false;
 	}
 	if (tiles->chain != tiles->job_chain)

@@ -19,10 +19,6 @@
 #include "process/start.h"
 #include "wire/wire.h"
 
-#ifndef PACKAGE_VERSION
-#define PACKAGE_VERSION "unknown"
-#endif
-
 /* OOM score: killed after codec workers, before the front. */
 enum { EXPENDABLE = 200 };
 

@@ -560,12 +560,11 @@ static enum error parse_filter(struct chain *chain, const char *filter)
 
 enum error tuner_check(const char *const *filters, size_t count)
 {
-	struct chain *chain = malloc(sizeof *chain);
-	enum error e = chain ? ERR_OK : ERR_MEMORY;
+	static struct chain chain;
+	enum error e = ERR_OK;
 
 	for (size_t i = 0; !e && i < count; i++)
-		e = parse_filter(chain, filters[i]);
-	free(chain);
+		e = parse_filter(&chain, filters[i]);
 	return e;
 }
 
@@ -573,8 +572,8 @@ enum error tuner_check(const char *const *filters, size_t count)
 static enum error note_filters(struct tuner *t, const char *const *filters, size_t count)
 {
 	static const uint32_t bands[3] = {1, 3, 4};
-	struct chain *chain = malloc(sizeof *chain);
-	enum error e = chain ? ERR_OK : ERR_MEMORY;
+	static struct chain chain;
+	enum error e = ERR_OK;
 
 	for (enum pixel_type type = 0; !e && type < PIXEL_TYPES; type++)
 		for (size_t i = 0; !e && i < 3 * count; i++) {
@@ -584,12 +583,11 @@ static enum error note_filters(struct tuner *t, const char *const *filters, size
 			                      .type = type};
 			struct plan *plan = NULL;
 
-			e = parse_filter(chain, filters[i % count]);
+			e = parse_filter(&chain, filters[i % count]);
 			if (!e)
-				e = plan_new(t->programs, chain, &image, tuner_choose, t, &plan);
+				e = plan_new(t->programs, &chain, &image, tuner_choose, t, &plan);
 			plan_free(&plan);
 		}
-	free(chain);
 	return e;
 }
 

@@ -453,7 +453,6 @@ static bool gathered_valid(const struct chain *chain, const struct filter_call *
 static bool call_valid(const struct chain *chain, const struct filter_call *call)
 {
 	const struct parameter *p;
-	struct problem unwanted;
 
 	if (call->filter >= FILTERS || call->channels >= CHANNELS || call->shares)
 		return false;
@@ -465,14 +464,14 @@ static bool call_valid(const struct chain *chain, const struct filter_call *call
 		if ((p->type == PARAMETER_MATRIX || p->type == PARAMETER_NUMBERS) &&
 		    (!rows->width != !rows->height ||
 		     !has_coefficients(chain, rows->first, count) ||
-		     check_rows(p, rows, &chain->coefficient[rows->first], "", &unwanted)))
+		     check_rows(p, rows, &chain->coefficient[rows->first], "", NULL)))
 			return false;
 		/* NAN (not given) is valid only without a default. */
 		if (isnan(value) ? !isnan(p->default_) : !(value >= p->min && value <= p->max))
 			return false;
 	}
 	/* Both rely on values within their limits. */
-	return gathered_valid(chain, call) && !check_call(chain, call, &unwanted);
+	return gathered_valid(chain, call) && !check_call(chain, call, NULL);
 }
 
 enum kernel chain_kernel(const struct chain *chain)

@@ -169,13 +169,11 @@ static enum error find_resizing(const struct filter_call *call, const struct ima
 uint32_t chain_draft(const struct chain *chain, const struct image *image)
 {
 	struct resizing scale[2];
-	struct problem problem;
 	uint32_t by = DRAFT_MAX;
 
 	if (!chain->count || chain->call[0].filter != FILTER_RESIZE ||
 	    chain->call[0].value[RESIZE_KERNEL] == RESAMPLE_NEAREST ||
-	    find_sizes(&chain->call[0], image->width, image->height, &scale[0], &scale[1],
-	               &problem))
+	    find_sizes(&chain->call[0], image->width, image->height, &scale[0], &scale[1], NULL))
 		return 1;
 	while (by > 1 && fmin(scale[0].step, scale[1].step) < 2 * by)
 		by /= 2;

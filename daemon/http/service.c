@@ -375,11 +375,10 @@ bool service_has_room(struct service_request *r, uint64_t size)
 
 void service_finish(struct service_request *r, const struct head_writer *form)
 {
-	struct problem problem;
 	size_t left;
 
 	if (r->spill ? r->spill->failure : r->lent.fd >= 0 && !memfd_seal(r->lent.fd))
-		service_fail(r, problem_set(&problem, ERR_IO, "cannot keep the body"), &problem);
+		fail_with(service_fail, r, ERR_IO, "cannot keep the body");
 	close_body(r);
 	if (r->held) {
 		tell_head(r, LINK_IS_COMPLETE, -1);

@@ -439,14 +439,13 @@ static enum error run(const struct chain *chain, const struct image *image,
 {
 	struct progress p = {.chain = chain, .image = *image, .window = *window};
 	const uint32_t resizing = chain_resizing(chain);
-	struct problem problem;
 	size_t count = 0;
-	enum error e = chain_border_pixel(chain, image, p.border_pixel, &problem);
+	enum error e = chain_border_pixel(chain, image, p.border_pixel, NULL);
 
 	*r = (struct reference){.window = *window};
 	p.scale.image = &p.image;
 	if (!e)
-		e = chain_geometry(chain, image, &p.geometry, &problem);
+		e = chain_geometry(chain, image, &p.geometry, NULL);
 	p.scale.full = pixel_type_rows[image->type].full_scale;
 	p.scale.whole = p.scale.integers = image->type != PIXEL_F32;
 	if (!e && !load(&p, window, pixels, pitch, padded))
@@ -491,8 +490,7 @@ enum error reference_filter(const struct chain *chain, const struct image *image
 	const size_t pitch = image_row_size(image);
 	struct window window;
 	struct geometry g;
-	struct problem problem;
-	enum error e = chain_geometry(chain, image, &g, &problem);
+	enum error e = chain_geometry(chain, image, &g, NULL);
 	ptrdiff_t first; /* the source's first byte, perhaps outside the image */
 
 	*r = (struct reference){0};
@@ -554,9 +552,8 @@ double reference_cost(const struct chain *chain, const struct image *image, uint
 {
 	double cost = 0, w = width, h = height;
 	struct geometry g;
-	struct problem problem;
 
-	if (chain_geometry(chain, image, &g, &problem))
+	if (chain_geometry(chain, image, &g, NULL))
 		g.resizes = false;
 	for (uint32_t i = chain->count; i-- > 0;) {
 		uint32_t x, y;
@@ -584,14 +581,13 @@ void reference_piece(const struct chain *chain, const struct image *image, struc
 {
 	enum { WIDTH = 256, HEIGHT = 64 };
 	struct geometry g;
-	struct problem problem;
 	uint32_t x, y;
 
 	chain_halo(chain, &x, &y);
 	/* Wide, because a separable filter also sums the columns beside a piece. */
 	*piece = (struct window){.width = MIN(image->width, MAX(6 * x, WIDTH)),
 	                         .height = MIN(image->height, MAX(2 * y, HEIGHT))};
-	if (chain_geometry(chain, image, &g, &problem) || !g.resizes)
+	if (chain_geometry(chain, image, &g, NULL) || !g.resizes)
 		return;
 	/* The source of a piece is to be as large. */
 	piece->width = MIN(g.size[0], (uint32_t)(piece->width / fmax(1, g.scale[0].step)) + 1);
@@ -602,11 +598,10 @@ double reference_cost_in_pieces(const struct chain *chain, const struct image *i
 {
 	struct window piece;
 	uint32_t width = image->width, height = image->height;
-	struct problem problem;
 
 	reference_piece(chain, image, &piece);
 	if (chain_resizing(chain) < chain->count &&
-	    chain_output_size(chain, image, &width, &height, &problem))
+	    chain_output_size(chain, image, &width, &height, NULL))
 		return 0;
 	return reference_cost(chain, image, piece.width, piece.height) / piece.width /
 	       piece.height * width * height;

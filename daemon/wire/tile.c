@@ -214,7 +214,6 @@ static double largest_sigma(struct tiling t, const struct chain *chain, const st
 	const struct filter_call *call = &chain->call[farthest_call(chain)];
 	struct chain *less = filter_lattice(call).stride ? chain_copy(chain, 0) : NULL;
 	uint32_t fits = 0, least_unfit;
-	struct problem problem;
 
 	if (!less)
 		return 0;
@@ -223,8 +222,7 @@ static double largest_sigma(struct tiling t, const struct chain *chain, const st
 		const uint32_t middle = fits + (least_unfit - fits) / 2;
 
 		less->call[call - chain->call].value[GAUSSIAN_SIGMA] = middle / 10.0;
-		if (!tiling_set_image(&t, less, image, &problem) &&
-		    strips_fit(t, least_rows(&t, less)))
+		if (!tiling_set_image(&t, less, image, NULL) && strips_fit(t, least_rows(&t, less)))
 			fits = middle;
 		else
 			least_unfit = middle;
@@ -468,13 +466,12 @@ bool tile_valid(const struct tile *tile, const struct image *image, const struct
 {
 	const uint64_t pixel = image_pixel_size(image), row = tile->width * pixel;
 	struct geometry g;
-	struct problem problem;
 	struct extent x, y;
 	uint64_t side;
 
-	if (chain_geometry(chain, image, &g, &problem) || tile->form >= TILE_FORMS ||
-	    tile->width < 1 || tile->height < 1 || tile->width > g.size[0] ||
-	    tile->height > g.size[1] || tile->x0 < g.crop[0] || tile->y0 < g.crop[1] ||
+	if (chain_geometry(chain, image, &g, NULL) || tile->form >= TILE_FORMS || tile->width < 1 ||
+	    tile->height < 1 || tile->width > g.size[0] || tile->height > g.size[1] ||
+	    tile->x0 < g.crop[0] || tile->y0 < g.crop[1] ||
 	    tile->x0 - g.crop[0] > g.size[0] - tile->width ||
 	    tile->y0 - g.crop[1] > g.size[1] - tile->height)
 		return false;

@@ -276,13 +276,12 @@ void png_metadata_read(struct png_reading *r, const struct png_chunk *c)
 bool png_metadata_end(struct png_reading *r)
 {
 	struct file_metadata *m = r->metadata;
-	struct problem dropped;
 
 	file_metadata_own_array(m, &m->colours, r->colours);
 	file_metadata_own_array(m, &m->texts, r->texts);
 	if (!r->exif.at)
 		return true;
-	if (bounds_check_exif(r->exif.at, r->exif.size, &dropped)) {
+	if (bounds_check_exif(r->exif.at, r->exif.size, NULL)) {
 		r->lost = true;
 		return true;
 	}

@@ -310,7 +310,6 @@ static enum error open_pnm(void *state, struct decoded *decoded, const struct bo
                            struct problem *problem)
 {
 	struct pnm *p = state, next;
-	struct problem dropped;
 	uint32_t images = 0;
 	enum error e;
 
@@ -328,7 +327,7 @@ static enum error open_pnm(void *state, struct decoded *decoded, const struct bo
 
 		images++;
 		next = (struct pnm){.end = p->end};
-		e = read_header(&next, after, &dropped);
+		e = read_header(&next, after, NULL);
 	}
 	decoded->file_pages = MAX(images, 1);
 	decoded->plain = decoded->any_order = true;

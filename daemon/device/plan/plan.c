@@ -631,9 +631,8 @@ static void make_steps(struct builder *b)
 	const struct chain *chain = b->chain;
 	const bool extend = chain->border != BORDER_WRAP && chain->border != BORDER_CROP;
 	double border[BANDS_MAX] = {0};
-	struct problem problem;
 
-	b->e = chain_border_pixel(chain, &b->image, border, &problem);
+	b->e = chain_border_pixel(chain, &b->image, border, NULL);
 	plan->halo_x = plan->geometry.halo[0];
 	plan->halo_y = plan->geometry.halo[1];
 	b->expand_x = plan->halo_x;
@@ -680,8 +679,7 @@ enum error plan_new(struct programs *programs, const struct chain *chain, const 
 	                    .type = image->type};
 	const size_t size = chain_size(chain);
 	struct geometry geometry;
-	struct problem problem;
-	enum error e = chain_geometry(chain, image, &geometry, &problem);
+	enum error e = chain_geometry(chain, image, &geometry, NULL);
 
 	b.stage = geometry.resizes ? STAGE_SOURCE : STAGE_RESULT;
 	b.width = geometry_source(&geometry, 0, geometry.crop[0], geometry.size[0]).count;

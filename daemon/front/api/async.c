@@ -92,7 +92,6 @@ static void free_fingerprint(struct errand *errand)
 static const uint8_t *get_digest(struct request *r)
 {
 	struct fingerprint *f = r->fingerprint;
-	struct problem problem;
 
 	if (!f) {
 		f = r->fingerprint = calloc(1, sizeof *f);
@@ -112,8 +111,7 @@ static const uint8_t *get_digest(struct request *r)
 		return NULL;
 	if (!f->failed)
 		return f->digest;
-	problem_set(&problem, ERR_IO, "the body cannot be read");
-	answer_problem(&r->answer, ERR_IO, &problem);
+	fail_with(answer_problem, &r->answer, ERR_IO, "the body cannot be read");
 	return NULL;
 }
 
@@ -123,15 +121,13 @@ static struct stored *store(struct request *r)
 	struct record asked = {.key = r->key};
 	const uint8_t *digest = r->key ? get_digest(r) : NULL;
 	struct stored *s = digest ? store_find_key(&r->terms, r->key) : NULL;
-	struct problem problem;
 
 	if (r->key && !digest)
 		return NULL;
 	if (s && memcmp(s->record.digest, digest, ARCHIVE_DIGEST) != 0) {
-		problem_set(&problem, ERR_KEY_REUSED,
-		            "this Idempotency-Key belongs to a job whose image or parameters were "
-		            "others: expected a new key for each request");
-		answer_problem(&r->answer, ERR_KEY_REUSED, &problem);
+		fail_with(answer_problem, &r->answer, ERR_KEY_REUSED,
+		          "this Idempotency-Key belongs to a job whose image or parameters "
+		          "were others: expected a new key for each request");
 		return NULL;
 	}
 	if (s)
@@ -153,7 +149,6 @@ static struct stored *store(struct request *r)
 void async_accept(struct request *r)
 {
 	struct stored *s = *r->stored ? store_find_any(r->stored) : store(r);
-	struct problem problem;
 
 	if (!s && !*r->stored)
 		return;
@@ -163,11 +158,11 @@ void async_accept(struct request *r)
 		return;
 	}
 	if (!s || s->hidden) {
-		problem_set(&problem, ERR_STORAGE_UNUSABLE, "the job could not be stored");
 		if (s && s->step.error)
 			answer_problem(&r->answer, s->step.error, &s->step.problem);
 		else
-			answer_problem(&r->answer, ERR_STORAGE_UNUSABLE, &problem);
+			fail_with(answer_problem, &r->answer, ERR_STORAGE_UNUSABLE,
+			          "the job could not be stored");
 		return;
 	}
 	answer_json(&r->answer, 202, describe(s));
@@ -261,16 +256,14 @@ void async_get_job(struct request *r)
 void async_get_result(struct request *r)
 {
 	struct stored *s = find_and_wait(r);
-	struct problem problem;
 	uint64_t left_ns = 0;
 
 	if (!s)
 		return;
 	if (!stored_ended(s)) {
 		stored_time_left(s, &left_ns);
-		problem_set(&problem, ERR_NOT_FINISHED,
-		            "the job is waiting or running; use wait=SECONDS to wait for its end");
-		answer_problem(&r->answer, ERR_NOT_FINISHED, &problem);
+		fail_with(answer_problem, &r->answer, ERR_NOT_FINISHED,
+		          "the job is waiting or running; use wait=SECONDS to wait for its end");
 		answer_header(&r->answer, "Retry-After", "%" PRIu64, left_ns / second + 1);
 		return;
 	}

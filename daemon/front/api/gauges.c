@@ -2,6 +2,7 @@
 #include "front/api/gauges.h"
 
 #include <dirent.h>
+#include <glob.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -116,18 +117,16 @@ static const char *kind_of(long pid)
 /* Adds the processes started by any thread of a process, and the compilers of devices. */
 static void add_children(long parent)
 {
-	char path[64];
-	struct dirent *thread;
-	DIR *threads;
+	char pattern[64];
+	glob_t lists;
 	long pid;
 
-	snprintf(path, sizeof path, "/proc/%ld/task", parent);
-	threads = opendir(path);
-	while (threads && (thread = readdir(threads))) {
-		FILE *children;
+	snprintf(pattern, sizeof pattern, "/proc/%ld/task/*/children", parent);
+	if (glob(pattern, GLOB_NOSORT, NULL, &lists))
+		return;
+	for (size_t i = 0; i < lists.gl_pathc; i++) {
+		FILE *children = fopen(lists.gl_pathv[i], "re");
 
-		snprintf(path, sizeof path, "task/%.20s/children", thread->d_name);
-		children = *thread->d_name == '.' ? NULL : open_proc(parent, path);
 		while (children && fscanf(children, "%ld", &pid) == 1) {
 			const char *kind = kind_of(pid);
 
@@ -139,8 +138,7 @@ static void add_children(long parent)
 		if (children)
 			fclose(children);
 	}
-	if (threads)
-		closedir(threads);
+	globfree(&lists);
 }
 
 void gauges_update(bool ready)

@@ -421,14 +421,12 @@ static bool receive_head(struct remote *remote, struct link_message *message)
 
 static bool receive_form(struct remote_request *r, const struct link_message *message)
 {
-	struct problem problem;
-
 	if (!r->request->head.form || r->finished ||
 	    message->data_size > HEAD_FORM_MAX - r->form.size)
 		return false;
 	head_append(&r->form, message->data, message->data_size);
 	if (r->form.failed)
-		routes_fail(r->request, no_memory(&problem, "for the parameters"), &problem);
+		fail_with(routes_fail, r->request, ERR_MEMORY, "no memory for the parameters");
 	return true;
 }
 

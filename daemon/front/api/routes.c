@@ -114,13 +114,12 @@ static void answer_page(struct request *r, const char *name)
 	};
 	const char *suffix = name + strcspn(name, "."), *type = "text/plain; charset=utf-8";
 	const struct embedded *file = page_embedded, *end = file + page_embedded_count;
-	struct problem problem;
 
 	while (file < end && strcmp(file->name, name))
 		file++;
 	if (file == end) {
-		problem_set(&problem, ERR_NOT_FOUND, "the pages have no file %.60s", name);
-		answer_problem(&r->answer, ERR_NOT_FOUND, &problem);
+		fail_with(answer_problem, &r->answer, ERR_NOT_FOUND, "the pages have no file %.60s",
+		          name);
 		return;
 	}
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
@@ -252,7 +251,6 @@ static bool method_fits(const struct route *route, const char *method)
 static void answer_no_route(struct request *r)
 {
 	const bool all = !strcmp(r->path, "*"); /* the service as a whole */
-	struct problem problem;
 	char allow[64];
 	size_t length;
 
@@ -264,19 +262,18 @@ static void answer_no_route(struct request *r)
 				list_add(allow, sizeof allow, "HEAD");
 		}
 	if (!strchr(allow, ',')) {
-		problem_set(&problem, ERR_NOT_FOUND, "nothing is at %s; GET %s", r->path,
-		            strncmp(r->path, "/v1/metrics", strlen("/v1/metrics"))
-		                ? "/ lists what is there"
-		                : "/metrics has the metrics, in the text format of Prometheus");
-		answer_problem(&r->answer, ERR_NOT_FOUND, &problem);
+		fail_with(answer_problem, &r->answer, ERR_NOT_FOUND, "nothing is at %s; GET %s",
+		          r->path,
+		          strncmp(r->path, "/v1/metrics", strlen("/v1/metrics"))
+		              ? "/ lists what is there"
+		              : "/metrics has the metrics, in the text format of Prometheus");
 		return;
 	}
 	if (!strcmp(r->method, "OPTIONS")) {
 		r->answer.status = 204;
 		origin_permit(r, allow);
 	} else {
-		problem_set(&problem, ERR_METHOD, "%s takes %s", r->path, allow);
-		answer_problem(&r->answer, ERR_METHOD, &problem);
+		fail_with(answer_problem, &r->answer, ERR_METHOD, "%s takes %s", r->path, allow);
 	}
 	answer_header(&r->answer, "Allow", "%s", allow);
 }

@@ -13,7 +13,6 @@
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -62,10 +61,7 @@ static bool directory_changed; /* since its last flush; the thread's */
 
 int64_t archive_now(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
+	return (int64_t)clock_ns(CLOCK_REALTIME) / 1000000;
 }
 
 bool archive_is_open(void)

@@ -127,13 +127,10 @@ void job_release(struct job *job)
 static void deadline_passed(void *context)
 {
 	struct job *job = context;
-	struct problem problem;
 
-	job_cancel(job,
-	           problem_set(&problem, ERR_DEADLINE,
-	                       "the job was not done %.3f s after its image had come",
-	                       (double)(loop_now() - job->times.accepted) * 1e-9),
-	           &problem);
+	fail_with(job_cancel, job, ERR_DEADLINE,
+	          "the job was not done %.3f s after its image had come",
+	          (double)(loop_now() - job->times.accepted) * 1e-9);
 }
 
 static void set_cost(struct job *job, double cost)
@@ -262,10 +259,8 @@ void job_restart(struct job *job)
 static struct image image_gathered(const struct job *job)
 {
 	struct image image = job->image;
-	struct problem problem;
 
-	if (chain_output_size(job->chain->chain, &job->image, &image.width, &image.height,
-	                      &problem))
+	if (chain_output_size(job->chain->chain, &job->image, &image.width, &image.height, NULL))
 		image.width = image.height = 0;
 	return image;
 }

@@ -109,14 +109,13 @@ static bool reserve(struct spool *spool, uint64_t size, const char *client)
 {
 	const uint64_t for_answers = config->max_memory / 8 * (size > SMALL_ANSWER ? 5 : 6);
 	uint64_t more = size > spool->reserved ? size - spool->reserved : 0;
-	struct problem dropped;
 
 	/* An answer may have settled above its reservation, and a reload may have lowered the
 	 * limit; reservations stay. */
 	if (more && (use.memory > config->max_memory || more > config->max_memory - use.memory))
 		return false;
 	if (client &&
-	    share_take(&spool->share, SHARE_ANSWER_MEMORY, client, more, for_answers, &dropped))
+	    share_take(&spool->share, SHARE_ANSWER_MEMORY, client, more, for_answers, NULL))
 		return false;
 	spool->reserved += more;
 	use.memory += more;

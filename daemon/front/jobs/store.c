@@ -174,14 +174,11 @@ static void lose_result(struct stored *s, enum error e, const struct problem *pr
 	share_give_all(share_in(s, SHARE_RESULT_MEMORY));
 }
 
-static void refuse_result(struct stored *s, const char *why, uint64_t most)
+static void refuse_result(struct stored *s, const char *beside, uint64_t most)
 {
-	struct problem problem;
-	enum error e = problem_set(&problem, ERR_RESULT_TOO_LARGE,
-	                           "the result has %" PRIu64 " bytes; %s%" PRIu64 " are allowed",
-	                           s->job->answer.size, why, most);
-
-	lose_result(s, e, &problem);
+	fail_with(lose_result, s, ERR_RESULT_TOO_LARGE,
+	          "the result has %" PRIu64 " bytes; %s%" PRIu64 " are allowed",
+	          s->job->answer.size, beside, most);
 }
 
 /* Removes the oldest results of the client that holds most, until no more than `most` is held; but
@@ -219,7 +216,6 @@ static void keep_end(struct stored *s)
 	struct job *job = s->job;
 	struct record *r = &s->record;
 	static int64_t last;
-	struct problem problem;
 
 	r->answer.size = 0;
 	owner->pack(s, &r->answer);
@@ -227,7 +223,7 @@ static void keep_end(struct stored *s)
 		free(r->answer.data);
 		r->answer = (struct head_writer){0};
 		if (!job->error) /* which can do without */
-			lose_result(s, no_memory(&problem, "for the answer"), &problem);
+			fail_with(lose_result, s, ERR_MEMORY, "no memory for the answer");
 	}
 	/* No two end at the same time: the next start finds them in their order. */
 	if (!r->finished)

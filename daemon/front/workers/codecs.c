@@ -46,14 +46,11 @@ static void send_answer(struct job *job)
 static void answer_opened(void *context)
 {
 	struct job *job = context;
-	struct problem problem;
 
 	if (job->finished || !job->codec)
 		return;
 	if (spool_take_file(&job->answer))
-		job_cancel(job,
-		           problem_set(&problem, ERR_IO, "cannot create a file for the answer"),
-		           &problem);
+		fail_with(job_cancel, job, ERR_IO, "cannot create a file for the answer");
 	if (!job->finished && !job->codec->run.answer_late)
 		send_answer(job);
 }
@@ -81,11 +78,10 @@ static uint64_t answer_expected(const struct job *job, const struct image *answe
 /* Opens the answer, in memory if `size` bytes fit there, and tells the worker. */
 static void open_answer(struct job *job, uint64_t size)
 {
-	enum error error = spool_open_answer(&job->answer, size, job->terms.client);
-	struct problem problem;
+	const enum error e = spool_open_answer(&job->answer, size, job->terms.client);
 
-	if (error)
-		job_cancel(job, problem_set(&problem, error, "cannot store the answer"), &problem);
+	if (e)
+		fail_with(job_cancel, job, e, "cannot store the answer");
 	else if (!spool_await(&job->answer, answer_opened, job))
 		answer_opened(job);
 }
@@ -103,12 +99,11 @@ static bool reckon(struct codec *c, const struct message_image *m)
 	const uint32_t pages = job_pages_read(job, m->pages);
 	const uint64_t now = loop_now(), deadline = job->terms.deadline;
 	const double left = deadline > now ? (double)(deadline - now) : 0;
-	struct problem problem;
 	uint32_t width = m->image.width, height = m->image.height;
 	double ns, cost, units;
 
 	if (chain_resizing(chain) < chain->count &&
-	    chain_output_size(chain, &m->image, &width, &height, &problem))
+	    chain_output_size(chain, &m->image, &width, &height, NULL))
 		width = height = 1; /* a codec worker would have refused it */
 	units = cost_of_area(chain, &m->image, width, height) * m->image.bands;
 	/* The worker computes the pixels a second time, or alone. */
@@ -122,12 +117,9 @@ static bool reckon(struct codec *c, const struct message_image *m)
 	if (job_reckon(job, job->spent + cost))
 		job_cancel(job, ERR_MEMORY, NULL);
 	if (deadline && ns > left)
-		job_cancel(job,
-		           problem_set(&problem, ERR_TOO_LATE,
-		                       "the computation on the CPU would take about %.3f s, and "
-		                       "%.3f s are left",
-		                       ns * 1e-9, left * 1e-9),
-		           &problem);
+		fail_with(job_cancel, job, ERR_TOO_LATE,
+		          "the computation on the CPU would take about %.3f s, and %.3f s are left",
+		          ns * 1e-9, left * 1e-9);
 	return !job->finished && !was_heavy && job_is_heavy(job) && runs_too_heavy();
 }
 

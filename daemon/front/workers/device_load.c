@@ -36,9 +36,8 @@ double cost_of_area(const struct chain *chain, const struct image *image, uint32
 {
 	double across = width, down = height, work = 0;
 	struct geometry g;
-	struct problem problem;
 
-	if (chain_geometry(chain, image, &g, &problem))
+	if (chain_geometry(chain, image, &g, NULL))
 		g.resizes = false; /* a codec worker would have refused it */
 	for (uint32_t i = chain->count; i-- > 0;) {
 		const struct filter_call *call = &chain->call[i];
