@@ -25,8 +25,7 @@ struct errand {
 /* Starts the threads; the loop must exist. Before this, errands run inside errand_send(). */
 enum error errands_init(void) MUST_CHECK;
 
-/* Waits at most one second for running errands. After this call, `done` is not called for any
- * errand. */
+/* Waits at most one second for running errands. Afterwards `done` is not called for any. */
 void errands_fini(void);
 
 void errand_send(enum errand_kind kind, struct errand *errand);

@@ -9,8 +9,7 @@
 
 typedef void loop_callback(void *context);
 
-/* A watched descriptor; embedded in the struct that uses it. The watch does not own the
- * descriptor. */
+/* A watched descriptor, which the watch does not own; embedded in the struct that uses it. */
 struct loop_watch {
 	int fd; /* -1: not watched */
 	loop_callback *callback;

@@ -8,8 +8,7 @@
 
 #include "base/error.h"
 
-/* Creates a memfd of this size that can neither grow nor shrink. Returns ERR_IO with errno set on
- * failure. */
+/* Creates a memfd of this size that cannot grow or shrink. ERR_IO with errno set on failure. */
 enum error memfd_fixed(const char *name, uint64_t size, int *fd) MUST_CHECK;
 
 /* Opens the same memory or file again, for reading only (O_RDONLY) or writing only (O_WRONLY). */

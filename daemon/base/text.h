@@ -14,14 +14,11 @@ void list_add(char *list, size_t size, const char *word);
  * places, and updates *least; TEXT_NEAR_MAX before the first word. */
 bool text_is_nearer(const char *text, const char *word, size_t *least);
 
-/* Returns the length in bytes of the first character of a text that is not empty; 0 if it is not
- * UTF-8. */
+/* Returns the bytes of the first character of a text that is not empty; 0 if it is not UTF-8. */
 int utf8_length(const unsigned char *text);
 
-/* Returns true for a character that terminals may obey: ASCII's control characters and C1, also as
- * a single byte. */
+/* True for a character that terminals may obey: ASCII's controls and C1, also as a single byte. */
 bool utf8_is_control(const unsigned char *text);
 
-/* Replaces each byte of such characters by '?', so that a text is one line and commands no
- * terminal. */
+/* Replaces such characters' bytes by '?', so that a text is one line and commands no terminal. */
 void utf8_flatten(char *text);

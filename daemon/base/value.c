@@ -1,5 +1,4 @@
-/* Values. All of them are doubles, which hold every integer that an option or a parameter may
- * have. */
+/* Values, all as doubles, which hold every integer that an option or a parameter may have. */
 #include "base/value.h"
 
 #include <math.h>

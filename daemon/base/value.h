@@ -28,8 +28,7 @@ bool value_read(const struct value_kind *kind, const char *text, double *value) 
 /* Writes a value as value_read() reads it. */
 void value_print(const struct value_kind *kind, double value, char *text, size_t size);
 
-/* Writes the valid values in words: "an integer from 1 to 9, in pixels" or "one of on, off,
- * auto". */
+/* Writes the valid values in words: "an integer from 1 to 9, in pixels", "one of on, off, auto". */
 void value_describe(const struct value_kind *kind, char *text, size_t size);
 
 /* Does the same as value_read(). With ERR_BAD_PARAMETER the problem says what the parameter of this

@@ -106,12 +106,10 @@ struct case_pixels {
 	struct view source_view[FORMS][PAIRS], target_view[2][PAIRS]; /* targets: buffers, images */
 };
 
-/* Prepares the pixels of a case for the ROIs of the options, in FORM_TILE. Session and case must
- * outlive them. */
+/* Prepares a case's pixels for the options' ROIs, in FORM_TILE. Session and case outlive them. */
 void case_pixels_init(struct case_pixels *pixels, const struct session *session,
                       const struct bench_case *c);
-/* Makes the sources and targets of a form, unless they exist. False, reported, if the device cannot
- * make images. */
+/* Makes a form's sources and targets, unless they exist. False, reported, if the device cannot. */
 bool case_pixels_make(struct case_pixels *pixels, enum form form);
 void case_pixels_fini(struct case_pixels *pixels);
 
@@ -177,9 +175,8 @@ void result_begin(struct bench_result *result, const struct image *source,
 /* Adds the row of a variant, with its speed. The faster of two rows of a variant stays. */
 void result_add(struct bench_result *result, const struct measured *measured);
 
-/* Compares a result with the reference and adds the outcome to the measurement: a target laid out
- * as on the device, in some windows or completely (all); or one window, whose first pixel is at
- * `from`. */
+/* Compares a result with the reference, for the measurement: a target laid out as on the device, in
+ * some windows or completely (all); or one window, whose first pixel is at `from`. */
 void check_target(const struct case_pixels *pixels, bool all, const char *target,
                   struct measured *measured);
 void check_window(const struct case_pixels *pixels, const struct window *window, const char *from,

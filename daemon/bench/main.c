@@ -187,8 +187,7 @@ static enum error size_chain(struct bench_case *c, const struct area *roi, struc
 	return ERR_OK;
 }
 
-/* Parses a filter or chain, or several with & between, "luma=CHAIN" and "chroma=CHAIN" among them.
- */
+/* Parses a filter or chain, or several with & between, also "luma=CHAIN" and "chroma=CHAIN". */
 static void parse_filter(const struct session *s, const char *text, struct bench_case *c)
 {
 	struct problem problem = {.detail = "expected a filter"};

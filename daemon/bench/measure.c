@@ -256,8 +256,7 @@ static void run_round(struct bench *b, bool special)
 /* ---- verification ---- */
 
 /* Runs the variant once more, into a poisoned target, and compares the result. Keeps it for
- * --output if the variant is the fastest right one so far. Buffers and images have the same
- * layout. */
+ * --output if it is the fastest right one so far. Buffers and images have the same layout. */
 static void verify(struct bench *b, struct runner *r, struct measured *m,
                    struct bench_result *result)
 {

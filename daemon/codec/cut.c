@@ -5,8 +5,7 @@
  * copied from the slot of the tile above, unless input areas overlap and the rows lie there
  * already. A replicated or reflected row comes from the same tile. Only `wrap` needs rows from the
  * opposite edge: the bottom rows are decoded first, the top rows are kept. An image in planes is
- * decoded to a few rows of whole pixels, which are split; everything else is done for each
- * plane. */
+ * decoded to a few rows of whole pixels, which are split; all else is done for each plane. */
 #include "codec/tiles.h"
 
 #include <stdlib.h>
@@ -41,8 +40,7 @@ struct cutter {
 	uint32_t whole_rows;
 };
 
-/* Copies pixels into the columns outside the image. A copy takes a move or two if `pixel` is a
- * constant. */
+/* Copies pixels into the columns outside the image: with a constant `pixel` by a move or two. */
 static inline void copy_columns(const struct cutter *c, uint8_t *row, const size_t pixel)
 {
 	uint8_t *first = row + c->first, *right = first + c->tiling->image.width * pixel;

@@ -203,8 +203,7 @@ static enum error load_pages(struct decoder *d, uint32_t own_pages, struct probl
 		part->frames = own_pages;
 	if (e || !(part->all || part->frames || part->page))
 		return e;
-	/* Returns the number of pixels of all pages that are read, and of all frames below the last
-	 * of them. */
+	/* The pixels of all pages that are read, and of all frames below the last of them. */
 	pages = part->all ? d->decoded.pages : d->job->page;
 	if (__builtin_mul_overflow((uint64_t)image->width * image->height, pages, &pixels))
 		pixels = UINT64_MAX;
@@ -331,8 +330,7 @@ static enum error open_raw(struct decoder *d, struct problem *problem)
 	return e ? e : check_pixels(d, problem);
 }
 
-/* Narrows the image to the job's ROI. Rows below it are never decoded: damage there goes
- * unnoticed. */
+/* Narrows the image to the job's ROI. Damage below it goes unnoticed: it is never decoded. */
 static enum error choose_area(struct decoder *d, struct problem *problem)
 {
 	const struct image *whole = &d->decoded.whole;
@@ -375,8 +373,7 @@ static enum error choose_draft(struct decoder *d, struct problem *problem)
 	return e;
 }
 
-/* Prepares to keep rows, or to read kept ones. Bare pixels are never kept: reading them is as
- * fast. */
+/* Prepares to keep rows, or to read kept ones; never of bare pixels, whose reading is as fast. */
 static enum error keep_rows(struct decoder *d, struct problem *problem)
 {
 	const struct image *image = &d->decoded.image;
@@ -494,8 +491,7 @@ void decode_page(struct decoder *d, uint32_t page)
 	d->top = page * d->decoded.whole.height;
 }
 
-/* Reads and drops rows in small parts; libvips itself would skip them all at once, in one block of
- * memory. */
+/* Reads and drops rows in small parts; libvips itself would skip them in one block of memory. */
 enum error decode_skip(struct decoder *d, uint32_t y, bool *more, struct problem *problem)
 {
 	const uint32_t row = d->top + d->area.y + y;

@@ -47,8 +47,7 @@ enum error decode_open_ahead(struct decoder **ahead, const struct decoder *decod
  * libvips may use its own threads. */
 enum error decode_begin(struct decoder *decoder, struct problem *problem) MUST_CHECK;
 
-/* Selects the page whose rows are read from now on, 0 to decoded->pages - 1. Pages must not go back
- * either. */
+/* Selects the page whose rows are read now, up to decoded->pages - 1. Pages must not go back. */
 void decode_page(struct decoder *decoder, uint32_t page);
 
 /* Skips a few of the file's rows before row y. *more becomes false when none are left: row y can
@@ -69,7 +68,6 @@ void decode_leave(struct decoder *decoder);
 enum jpeg_reason decode_jpeg_scan(const struct decoder *decoder, struct jpeg_scan *scan,
                                   const uint8_t **bytes) MUST_CHECK;
 
-/* Returns the body's metadata, which the decoder owns, or NULL. Call it once, before rows are
- * decoded. */
+/* Returns the body's metadata, which the decoder owns, or NULL. To be called once, before rows. */
 enum error decode_metadata(struct decoder *decoder, const struct file_metadata **metadata,
                            struct problem *problem) MUST_CHECK;

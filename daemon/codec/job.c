@@ -311,9 +311,8 @@ static bool decode_by_device(struct job *job)
 	return false;
 }
 
-/* The front must agree to the decoding of a large image, and it chooses who decodes an image that a
- * device can decode. decode_ns counts all threads until decode_begin() returns, and this thread
- * afterwards. */
+/* The front must agree to the decoding of a large image, and chooses who decodes one that a device
+ * can. decode_ns counts all threads until decode_begin() returns, and this thread afterwards. */
 static enum error decode(struct job *job, struct problem *problem)
 {
 	uint64_t begun_ns, thread_ns;

@@ -24,8 +24,7 @@
 #include "process/sandbox.h"
 #include "process/start.h"
 
-/* OOM score: codec workers are killed first. Another worker repeats the job, or its client gets an
- * error. */
+/* OOM score: codec workers are killed first. Their job is repeated, or its client gets an error. */
 enum { EXPENDABLE = 800 };
 
 struct worker {
@@ -33,9 +32,8 @@ struct worker {
 	struct job *job; /* NULL: idle */
 };
 
-/* Decoders start a thread for each core that they may use. A worker should use one core, since
- * there is a worker for each; and its sandbox forbids the system call that asks for a thread's
- * affinity. */
+/* Decoders start a thread for each core that they may use. There is a worker for each core; and its
+ * sandbox forbids the system call that asks for a thread's affinity. */
 int pthread_getaffinity_np(pthread_t, size_t size, cpu_set_t *cores)
 {
 	memset(cores, 0, size);

@@ -1,5 +1,4 @@
-/* Runs the kernels of kernels/jpeg/: the common part of both directions (jpeg.c), the decoder and
- * the encoder. */
+/* Runs the kernels of kernels/jpeg/: both directions' common part (jpeg.c), decoder, encoder. */
 #pragma once
 
 #include "device/cl/opencl.h"
@@ -15,8 +14,7 @@ enum {
 	JPEG_LAUNCHES_MAX = 24,
 };
 
-/* A buffer: the number of bytes for each element of a span of all images; 0: the caller's
- * buffer. */
+/* A buffer: bytes for each element of a span of all images; 0: it is the caller's. */
 struct jpeg_buffer {
 	uint16_t span; /* its offset in struct jpeg_image */
 	uint16_t bytes;
@@ -97,8 +95,7 @@ static inline uint32_t jpeg_column_place(uint32_t i)
 /* Returns the image of a scan without bytes and with as many restart intervals as possible. */
 struct jpeg_image jpeg_frame(uint32_t width, uint32_t height, uint32_t components, uint32_t h,
                              uint32_t v);
-/* Adds an image whose spans are counted. Returns false if the batch is full or would be too
- * large. */
+/* Adds an image with counted spans. Returns false if the batch is full or would be too large. */
 bool jpeg_pipeline_add(struct jpeg_pipeline *pipeline, const struct jpeg_image *image) MUST_CHECK;
 
 /* The room that images take on a device. */

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The buffers in addition to those of both directions: bytes for each element of an image's
- * span. */
+/* The buffers beside those of both directions: bytes for each element of an image's span. */
 #define DECODE_BUFFERS(BUFFER)                                                                     \
 	BUFFER(SCAN, scan, 1)                                                                      \
 	BUFFER(CHUNK_COUNTS, chunks, sizeof(uint32_t))                                             \

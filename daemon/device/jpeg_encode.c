@@ -1,8 +1,7 @@
 /* The encoder of jpeg.h. */
 #include "device/jpeg.h"
 
-/* The buffers in addition to those of both directions: bytes for each element of an image's
- * span. */
+/* The buffers beside those of both directions: bytes for each element of an image's span. */
 #define ENCODE_BUFFERS(BUFFER)                                                                     \
 	BUFFER(PLANES, planes, 1)                                                                  \
 	BUFFER(COEFFICIENTS, blocks, JPEG_BLOCK * sizeof(uint16_t))                                \
@@ -32,8 +31,7 @@ static const struct jpeg_buffer buffers[BUFFERS] = {
     [JPEG_RESULTS] = {JPEG_SPAN(image), sizeof(struct jpeg_result)},
     ENCODE_BUFFERS(JPEG_BUFFER_ROW)};
 
-/* Work-items along a row of 8 pixels; rows of Y are filled up to whole MCUs, and each chroma has
- * one row. */
+/* Work-items along a row of 8 pixels; Y's rows fill whole MCUs, and each chroma has one row. */
 static void groups_pixels(const struct jpeg_image *image, uint32_t groups[2])
 {
 	groups[0] = jpeg_parts(image->mcus_x * image->h, JPEG_COLOR_GROUP);

@@ -46,8 +46,7 @@ struct lane_layout lane_layout(const struct plan *plan, const struct tile *tile)
 	    .row = columns.count * (uint64_t)pixel,
 	    .result_row = tile->width * (uint64_t)pixel};
 	const int64_t pitch = l.in_pitch;
-	/* From the buffer's first pixel to pixel (0, 0) of the image, and on to the first read one.
-	 */
+	/* From the buffer's first pixel to the image's (0, 0), and on to the first read one. */
 	const int64_t image = -rows.first * pitch - columns.first * pixel,
 	              first = (int32_t)read.y0 * pitch + (int32_t)read.x0 * pixel;
 

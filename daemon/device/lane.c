@@ -51,8 +51,7 @@ struct lane {
 	struct lane_tile tiles[STACK_MAX];
 	uint32_t count; /* 0: idle */
 	struct stack stack;
-	/* the first tile, with the height of the stack, if the plan takes one; all tiles have its
-	 * form */
+	/* the first tile, with the stack's height if the plan takes one; all tiles have its form */
 	struct tile high;
 	struct lane_layout layout;
 	struct run runs[STACK_MAX];

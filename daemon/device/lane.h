@@ -26,8 +26,7 @@ void lane_free(struct lane **lane);
 /* Returns true if the pool reports the end of the lane's tiles; other lanes must be polled. */
 bool lane_notifies(const struct lane *lane);
 
-/* Lets a lane take tiles with scans. memory: bytes of device memory. The programs must outlive the
- * lane. */
+/* Lets a lane take tiles with scans. memory: device memory in bytes. The programs outlive it. */
 void lane_allow_jpeg(struct lane *lane, struct programs *programs, uint64_t memory);
 /* See jpeg_lane_room(); only copied pixels are stacked. */
 uint32_t lane_jpeg_room(const struct lane *lane, const struct plan *plan, const struct tile *tile,
@@ -54,8 +53,7 @@ bool lane_finished(struct lane *lane);
 /* Waits until all enqueued commands have finished or failed. */
 void lane_wait(struct lane *lane);
 
-/* Fills in the answer to each tile that lane_finished() reported and returns their number. The lane
- * is then idle. */
+/* Answers each tile that lane_finished() reported; returns their number. The lane is then idle. */
 uint32_t lane_finish(struct lane *lane, struct message_tile_done done[STACK_MAX]);
 
 /* ---- places and memory of tiles with scans (jpeg_lane.c) ---- */
@@ -66,8 +64,7 @@ enum {
 };
 
 /* The positions of a stack's tiles in a lane's buffers, and the parts of an arena that a tile of
- * pixels reads and writes, in bytes. A side that is a scan gets the pitch that pixels would
- * have. */
+ * pixels reads and writes, in bytes. A scan's side gets the pitch of pixels. */
 struct lane_layout {
 	uint32_t in_pitch, out_pitch; /* from row to row */
 	/* Rows from tile to tile: those of a tile and its halo, and up to a row of alignment. */

@@ -38,8 +38,7 @@ struct pool {
  * whose numbers all begin at 0 or do not, and for the largest grid so far, when a larger one comes.
  * It counts their users, but subtracts a leaving user from the newest form, and ends the process
  * when that form has none left. So nothing runs beside a launch that makes a form. PoCL also drops
- * the least recently used of 128 forms, so a kernel that has not run for many turns of others may
- * have none. */
+ * the least recently used of 128 forms, so after many turns of others a kernel may have none. */
 
 static uint64_t turns(const struct pool *p)
 {
@@ -56,8 +55,7 @@ static bool is_larger(const struct pool_work *work, uint32_t piece)
 	       shape->group_y != r->group_y;
 }
 
-/* Returns true if the next piece of running work may run beside others of its kernel, or there are
- * none. */
+/* True if the next piece of running work may run beside others of its kernel, if any. */
 static bool may_run(const struct pool_work *work)
 {
 	const struct launch_record *r = work->launch.step.record;

@@ -211,8 +211,7 @@ static enum error report_tile(const struct worker *w, const struct message_tile_
 	return ERR_OK;
 }
 
-/* Answers a tile that was not filtered. code: OpenCL's, if the error is ERR_DEVICE; reason: for the
- * client. */
+/* Answers a tile that was not filtered. code: OpenCL's, for ERR_DEVICE; reason: for the client. */
 static enum error report_error(const struct worker *w, const struct tile *tile, enum error error,
                                cl_int code, const char *reason)
 {

@@ -1,5 +1,4 @@
-/* The device worker: receives tiles on a socket, filters them on one device, and sends the
- * answers. */
+/* The device worker: receives tiles on a socket, filters them on a device, sends the answers. */
 #pragma once
 
 #include "device/plan/programs.h"

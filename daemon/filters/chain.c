@@ -112,9 +112,8 @@ static enum error set_value(struct chain *chain, const struct parameter *p, size
 	return ERR_OK;
 }
 
-/* Parses one row of a matrix, up to ';' or the end, into `coefficient`, which has space for `room`
- * numbers. Returns the count of numbers; -1 if the text is not a row of numbers; -2 if they do not
- * fit. */
+/* Parses a row of a matrix, up to ';' or the end, to `coefficient`, with space for `room` numbers.
+ * Returns the count of numbers; -1 if the text is not a row of numbers; -2 if they do not fit. */
 static int parse_row(const char **text, double *coefficient, size_t room)
 {
 	int count = 0;

@@ -74,8 +74,7 @@ bool chain_knows_parameter(const struct chain *chain, const char *name);
 /* Appends the filters of "NAME=key=value:key=value,NAME…" (spaces between a matrix's columns). */
 enum error chain_parse(struct chain *chain, const char *text, struct problem *problem) MUST_CHECK;
 
-/* Does the same for filters on these channels; `parameter`: the query parameter that has the
- * text. */
+/* Does the same for filters on these channels; parameter: that of the query with the text. */
 enum error chain_parse_for(struct chain *chain, enum channels channels, const char *parameter,
                            const char *text, struct problem *problem) MUST_CHECK;
 
@@ -106,8 +105,7 @@ bool chain_valid(const struct chain *chain);
  * so the struct must not be copied. ERR_INTERNAL unless it is valid; ERR_IO or ERR_MEMORY. */
 enum error chain_take(int fd, struct chain **chain) MUST_CHECK;
 
-/* Returns true if a value is a share of the image's size, without which nothing more can be said of
- * the chain. */
+/* True if a value is a share of the image's size, without which no more can be said of it all. */
 bool chain_has_shares(const struct chain *chain);
 
 /* Number of pages with gathered data of their own; 1 if all pages share it. */
@@ -126,8 +124,7 @@ enum { RESIZE_INSIDE, RESIZE_COVER, RESIZE_FILL };
 void chain_radii(const struct chain *chain, uint32_t first, uint32_t end, uint32_t *sum_x,
                  uint32_t *sum_y);
 
-/* The halo in pixels that is read around the image: the sum of the radii of the filters, up to a
- * resize. */
+/* The halo in pixels that is read around the image: the sum of the radii up to a resize. */
 void chain_halo(const struct chain *chain, uint32_t *halo_x, uint32_t *halo_y);
 
 /* Sets the constant outside the image for each band of an image. ERR_BAD_PARAMETER if the number of

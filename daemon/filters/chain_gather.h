@@ -18,6 +18,5 @@ struct chain *chain_before(const struct chain *chain, uint32_t call);
 struct chain *chain_gathered(const struct chain *chain, uint32_t call, const double *numbers,
                              const struct image *image, uint32_t pages);
 
-/* Returns a new chain from malloc(), trimmed, with this one's data of a page. NULL without
- * memory. */
+/* Returns a new chain from malloc(), trimmed, with its data of a page. NULL without memory. */
 struct chain *chain_of_page(const struct chain *chain, uint32_t page);

@@ -225,8 +225,7 @@ struct extent geometry_source(const struct geometry *g, int direction, uint32_t 
 	}
 	result =
 	    resizing_source(&g->scale[direction], (struct extent){begin, (uint32_t)(end - begin)});
-	/* One more on each side: the border rule may find any pixel outside the image among these.
-	 */
+	/* One more on each side: the border rule may find any outside pixel among these. */
 	return (struct extent){result.first - 1, result.count + 2};
 }
 

@@ -10,8 +10,7 @@
 enum error chain_size_to(const struct chain *chain, uint32_t width, uint32_t height,
                          struct chain **sized, struct problem *problem) MUST_CHECK;
 
-/* The way from the pixels of a result back to those of its image, in directions 0 (across) and 1
- * (down). */
+/* The way from a result's pixels back to its image's, in directions 0 (across) and 1 (down). */
 struct geometry {
 	bool resizes, wraps;
 	uint32_t halo[2];         /* chain_halo() */

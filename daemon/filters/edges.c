@@ -90,8 +90,7 @@ static bool mark_sure(struct edges *e, uint32_t x, uint32_t y)
 	return true;
 }
 
-/* Follows the edge from a pixel that has been made sure. Returns false if the stack was too
- * short. */
+/* Follows the edge from a pixel just made sure. Returns false if the stack was too short. */
 static bool follow(struct edges *e, uint32_t x, uint32_t y)
 {
 	size_t count = 1;

@@ -62,8 +62,7 @@ enum { EQUALIZE_BY_ALL, EQUALIZE_BY_CLAHE };
 
 /* The samples of a pixel that a filter changes; all others are kept. LUMA and CHROMA are those of
  * the YCbCr of BT.601, full range. Chains for different channels are one list, although parallel
- * ones would need a smaller halo: plan, reference and tests then only have to handle ordered
- * calls. */
+ * ones would need a smaller halo: plan, reference and tests so handle ordered calls alone. */
 enum channels {
 	CHANNELS_ALL,
 	CHANNELS_COLOR, /* all but alpha */
@@ -204,12 +203,10 @@ uint32_t filter_by_colour(const struct filter_call *call);
 enum error filter_lower(const struct filter_call *call, const double *coefficients,
                         struct operation *operation) MUST_CHECK;
 
-/* Return the radius of a Gaussian given by sigma alone, and the sigma of one given by size
- * alone. */
+/* Return a Gaussian's radius by sigma alone, and its sigma by size alone. */
 uint32_t filter_gaussian_radius(double sigma);
 double filter_gaussian_sigma(double radius);
 /* Sets row and column to Gaussians with sum 1; sigma INFINITY means a mean. */
 void filter_blur(struct operation *op, double sigma_x, double sigma_y);
-/* Returns the sigma by which an image is blurred before canny looks for its edges; 0: not at
- * all. */
+/* Returns the sigma by which an image is blurred before canny finds its edges; 0: not at all. */
 double filter_canny_sigma(const struct filter_call *call);

@@ -40,8 +40,7 @@ void lattice_spline(const struct lattice *lattice, double *spline);
  * two splines leave. */
 void lattice_filter(const struct lattice *lattice, double sigma, double *filter);
 
-/* Sets the weights of the `taps` points of a pixel, for each phase (see lattice_span); each sum is
- * 1. */
+/* Sets the weights of a pixel's `taps` points, for each phase (see lattice_span); sums are 1. */
 void lattice_grow(const struct lattice *lattice,
                   double weight[LATTICE_TAPS_MAX][LATTICE_STRIDE_MAX]);
 

@@ -11,8 +11,7 @@ static void convolve_radius(const struct filter_call *call, uint32_t *x, uint32_
 	*y = (call->numbers[CONVOLVE_KERNEL].height - 1) / 2;
 }
 
-/* A matrix's sum of magnitudes, its divisor (given or not), and whether its own sum differs from
- * 0. */
+/* A matrix's sum of magnitudes, its divisor (given or not), and whether its own sum is not 0. */
 struct sums {
 	double magnitudes, scale;
 	bool smoothing;

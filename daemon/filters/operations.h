@@ -79,8 +79,7 @@ struct operation {
 	size_t plane_words;
 	uint32_t plane_width, plane_height;
 	struct curve curve;
-	/* Sum of the absolute coefficients: the largest factor by which the operation can enlarge a
-	 * value. */
+	/* Sum of absolute coefficients: the largest factor by which a value can be enlarged. */
 	double gain;
 };
 
@@ -95,8 +94,7 @@ bool operation_compares(enum operation_kind kind);
 /* Multiply-adds a sample of one with these radii. */
 double operation_terms(enum operation_kind kind, uint32_t radius_x, uint32_t radius_y);
 
-/* Returns one of the two extremes of which an OPERATION_MORPHOLOGY consists; it has no
- * coefficients. */
+/* Returns one of the two extremes of an OPERATION_MORPHOLOGY; it has no coefficients. */
 struct operation operation_extreme(const struct operation *morphology, bool largest);
 
 /* Returns true if a result depends on its sample alone: CURVE, LUT, THRESHOLD. */
@@ -105,9 +103,8 @@ bool operation_is_of_samples(enum operation_kind kind);
 /* Applies such an operation to a pixel that is an integer from 0 to `full`. */
 double operation_pixel(const struct operation *op, uint32_t band, double pixel, double full);
 
-/* Combines such operations, applied one after another to pixels that are integers from 0 to `full`,
- * into one OPERATION_LUT with an entry for each. Results are rounded in between, as pixels are.
- * ERR_MEMORY. */
+/* Combines such operations, applied in turn to integers from 0 to `full`, into one OPERATION_LUT
+ * with an entry for each. Results are rounded in between, as pixels are. ERR_MEMORY. */
 enum error operation_tabulate(const struct operation *operations, uint32_t count, uint32_t full,
                               struct operation *table) MUST_CHECK;
 

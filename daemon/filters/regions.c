@@ -1,5 +1,4 @@
-/* A shape consists of the pixels whose centres lie in it, tested with integers, so that devices
- * agree. */
+/* A shape consists of the pixels whose centres lie in it, by integers, so that devices agree. */
 #include "filters/regions.h"
 
 #include <math.h>

@@ -10,8 +10,7 @@
 #include "base/error.h"
 #include "image/image.h"
 
-/* A polygon's rectangle is the one around its corners; FIRST is its first one among those of all
- * polygons. */
+/* A polygon's rectangle is around its corners; FIRST is its first among those of all polygons. */
 enum region_number {
 	REGION_KIND,
 	REGION_X,
@@ -59,8 +58,7 @@ void regions_move(const struct regions *regions, double *numbers, int x, int y);
 /* True if regions from another process, with all their numbers, are within all limits. */
 bool regions_valid(const struct regions *regions, const double *numbers);
 
-/* Checks the shapes against an image: ERR_BAD_PARAMETER if one is completely outside and would do
- * nothing. */
+/* Checks shapes against an image: ERR_BAD_PARAMETER if one is wholly outside and does nothing. */
 enum error regions_check(const struct regions *regions, const double *numbers,
                          const struct image *image, struct problem *problem) MUST_CHECK;
 

@@ -41,15 +41,13 @@ void filter_blur(struct operation *op, double sigma_x, double sigma_y)
 	set_weights(op->coefficients + 2 * op->radius_x + 1, op->radius_y, sigma_y);
 }
 
-/* Returns true if a gaussian gives each direction its own sigma: it is then cut at its radius,
- * however large. */
+/* True if each direction has its own sigma: a gaussian is then cut at its radius, however large. */
 static bool is_directed(const struct filter_call *call)
 {
 	return !isnan(call->value[GAUSSIAN_SIGMA_X]) || !isnan(call->value[GAUSSIAN_SIGMA_Y]);
 }
 
-/* Returns the sigma of one direction: its own, or the common one, which may follow from the
- * size. */
+/* Returns a direction's sigma: its own, or the common one, which may follow from the size. */
 static double direction_sigma(const struct filter_call *call, double own)
 {
 	const double sigma = call->value[GAUSSIAN_SIGMA], size = call->value[GAUSSIAN_SIZE];

@@ -20,8 +20,7 @@ struct certificate_file {
 	struct message_certificate sizes;
 };
 
-/* Send the limits, which may have changed, and a certificate, which the module owns from then
- * on. */
+/* Send the limits, which may have changed, and a certificate, which the module then owns. */
 void http_workers_limit(void);
 void http_workers_certify(struct certificate_file certificate);
 

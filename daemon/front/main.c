@@ -1,5 +1,4 @@
-/* convolved: the front. One thread with one event loop serves clients, codec workers and
- * devices. */
+/* convolved: the front. One thread's event loop serves clients, codec workers and devices. */
 #include <glib.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -171,8 +170,7 @@ static void signal_received(void *)
 		reload();
 }
 
-/* Also called first in main(), so that a signal during startup stays pending until the loop
- * runs. */
+/* Called first in main(), too: a signal during startup stays pending until the loop runs. */
 static sigset_t block_signals(void)
 {
 	sigset_t set;
@@ -248,8 +246,7 @@ static enum error init_store(void)
 	return store_init(&owner);
 }
 
-/* The parts of the service: started in this order, finished in reverse. Either function may be
- * missing. */
+/* The service's parts, started in this order and finished in reverse. Functions may be missing. */
 static const struct part {
 	enum error (*init)(void);
 	void (*fini)(void);

@@ -1,7 +1,6 @@
 /* Exchanges: requests as libmicrohttpd reads them go to the service, and the answers come out
  * again. The hard part is refusing: at once if the client waits for it (Expect) or has much to
- * send; else after a short body is dropped, because some clients send everything before they
- * look. */
+ * send; else after a short body is dropped, as some clients send all before they look. */
 #include "http/exchange.h"
 
 #include <fcntl.h>
@@ -56,8 +55,7 @@ static enum error check_memory(const struct exchange *x, struct problem *problem
 	return x->parameters.failed ? no_memory(problem, "for the parameters") : ERR_OK;
 }
 
-/* A part with a file name is the image, unless it is the mask; but with curl -F chain=@FILE it is a
- * parameter. */
+/* A file's part is the image, unless it is the mask, or a parameter as by curl -F chain=@FILE. */
 static enum error begin_part(void *context, const char *name, bool file, struct problem *problem)
 {
 	struct exchange *x = context;
@@ -414,8 +412,7 @@ void exchange_look(void *context)
  * answer in the first call makes libmicrohttpd close the connection. */
 static enum MHD_Result exchange_begin(struct exchange *x)
 {
-	/* Sends the refusal instead of waiting for a large body, which the client then need not
-	 * send. */
+	/* Refuses instead of waiting for a large body, which then need not be sent. */
 	uint64_t size = x->request.head.announced;
 	bool asks = (size && x->expects) || (size != UINT64_MAX && size > DISCARD_MAX);
 

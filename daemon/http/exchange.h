@@ -1,5 +1,4 @@
-/* One request on a connection of libmicrohttpd, and its answer. Only this, headers.c and main.c use
- * that library. */
+/* A request on a connection of libmicrohttpd (other users: headers.c, main.c), and its answer. */
 #pragma once
 
 #include <microhttpd.h>
@@ -11,8 +10,7 @@
 
 struct exchange;
 
-/* A connection's state between its requests; its socket context, if any, begins with this
- * struct. */
+/* A connection's state between requests; its socket context, if any, begins with this struct. */
 struct peer {
 	struct intake intake;
 	struct MHD_Connection *connection;
@@ -37,8 +35,7 @@ void exchange_set_timeout(struct MHD_Connection *connection);
 /* Tells the service how much a peer has read of its answer. */
 void exchange_look(void *peer);
 
-/* Answers input that is no valid request, or the request that it makes impossible, and ends the
- * connection. */
+/* Answers invalid input, or the request that it makes impossible, and ends the connection. */
 void exchange_break(void *peer, enum error error, const struct problem *problem);
 
 /* The handler for MHD_start_daemon(). */

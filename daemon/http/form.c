@@ -73,8 +73,7 @@ static char *unquote(char *at, struct span *text)
 	return *at ? at + 1 : NULL;
 }
 
-/* Parses `; NAME=VALUE`, possibly quoted; the name is empty at the end. Returns false if it is
- * malformed. */
+/* Parses `; NAME=VALUE`, maybe quoted; the name is empty at the end. False if it is malformed. */
 static bool next_parameter(char **at, struct span *name, struct span *value)
 {
 	bool separated = false;

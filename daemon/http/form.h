@@ -1,6 +1,5 @@
 /* Forms: multipart/form-data (RFC 7578, RFC 2046), parsed as they arrive, in pieces of any size. A
- * syntax error is ERR_BAD_REQUEST. After an error, its own or a callback's, nothing more may be
- * read. */
+ * syntax error is ERR_BAD_REQUEST. After any error nothing more may be read. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,8 +11,7 @@ enum { FORM_HEADER_MAX = 8 << 10, FORM_BOUNDARY_MAX = 70 };
 
 struct form;
 
-/* Receives the parts in order: begin, then data in any number of pieces. form_read() returns its
- * error. */
+/* Receives the parts in order: begin, then data in pieces. form_read() returns its error. */
 struct form_calls {
 	/* file: the part has a file name. The name is valid during the call. */
 	enum error (*begin)(void *context, const char *name, bool file, struct problem *problem);

@@ -40,8 +40,7 @@ static size_t token_length(const char *text)
 	return length;
 }
 
-/* libmicrohttpd keeps white space after a value, and then recognizes neither a length nor a
- * coding. */
+/* libmicrohttpd keeps white space after a value, and then knows neither a length nor a coding. */
 static bool ends_with_blank(struct span value)
 {
 	return value.at[value.size];
@@ -62,8 +61,7 @@ void grammar_fini(struct grammar *g)
 
 _Static_assert(GRAMMAR_ITEM == 64, "as the messages say");
 
-/* The maximum number of bytes in each state that reads lines, for the whole section that the state
- * reads. */
+/* The maximum number of bytes in a state that reads lines, for the whole section that it reads. */
 static const struct {
 	size_t most;
 	enum error error;

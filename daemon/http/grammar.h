@@ -45,10 +45,9 @@ bool grammar_is_idle(const struct grammar *grammar);
 
 void grammar_fini(struct grammar *grammar);
 
-/* Reads the next piece, and removes the extensions of chunks from it, which libraries read
- * differently. *sound: the number of bytes, now at its start, that belong to requests: all; or
- * those up to the end of the last request; or on an error those before the faulty request (0 if
- * that began in an earlier piece). An error is the client's, or ERR_MEMORY; nothing more may then
- * be read. */
+/* Reads the next piece, and removes chunks' extensions, which libraries read differently. *sound:
+ * the number of bytes, now at its start, that belong to requests: all; or those up to the end of
+ * the last request; or on an error those before the faulty request (0 if that began in an earlier
+ * piece). An error is the client's, or ERR_MEMORY; nothing more may then be read. */
 enum error grammar_read(struct grammar *grammar, char *data, size_t size, size_t *sound,
                         struct problem *problem) MUST_CHECK;

@@ -297,8 +297,7 @@ static ssize_t nothing(const struct intake *i)
 	return i->tls ? GNUTLS_E_AGAIN : -1;
 }
 
-/* Receives data that nobody reads, but not so much at once that others wait. Returns 0 at the
- * end. */
+/* Receives data that nobody reads, but not so much that others wait. Returns 0 at the end. */
 static ssize_t drop(struct intake *i)
 {
 	static char sink[64 << 10];
@@ -322,8 +321,7 @@ static ssize_t take(struct intake *i, void *data, size_t size)
 		set_state(i, INTAKE_LAST);
 	if (i->state >= INTAKE_HELD)
 		return drop(i);
-	/* A gap, left by chunks' extensions, would look to the library as if no more had
-	 * arrived. */
+	/* The library would take a gap, left by chunks' extensions, for the end of the data. */
 	do {
 		char *at = (char *)data + taken;
 

@@ -68,8 +68,7 @@ const struct http_socket *intake_origin(int fd);
 void intake_open(struct intake *intake);
 void intake_close(struct intake *intake);
 
-/* Records that the library has finished a request and sent its answer. last: the connection ends
- * with it. */
+/* Records that the library has sent a request's answer. last: the connection ends with it. */
 void intake_answered(struct intake *intake, bool last);
 
 /* Starts the measurement of the body anew, because the service has not read for a while. */
@@ -78,8 +77,7 @@ void intake_excuse(struct intake *intake);
 /* Returns the number of bytes that have arrived at a socket and have not been received. */
 int intake_unread(int fd);
 
-/* Returns the number of bytes of files that the client's system, or over a Unix socket the client,
- * has accepted. */
+/* Returns the bytes of files that the client (by TCP its system) has accepted. */
 uint64_t intake_read(const struct intake *intake);
 
 /* Writes past the library, which must not be sending. Returns false if the socket did not accept

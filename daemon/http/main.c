@@ -405,8 +405,7 @@ static void report_drained(void *)
 /* The number of the front's next descriptor; they are assigned from above. */
 static int spare;
 
-/* Keeps descriptors that are opened or received from now on out of the numbers of shared
- * sockets. */
+/* Keeps descriptors that are opened or received from now on out of shared sockets' numbers. */
 static void keep_numbers(void)
 {
 	int fd;
@@ -451,8 +450,7 @@ static enum error import_certificate(const struct message_certificate *message, 
 	return wrong ? ERR_INTERNAL : ERR_OK;
 }
 
-/* An error is the front's fault, or the machine lacks something: the front starts another
- * worker. */
+/* An error is the front's fault, or the machine lacks something; another worker is started. */
 static enum error receive_message(const struct message *message, const int *fds)
 {
 	switch (message->type) {

@@ -101,8 +101,7 @@ int proxy_parse(const char *data, size_t size, struct sockaddr_storage *source)
 	return length;
 }
 
-/* Returns the value of the parameter `for` of an element of Forwarded, without quotes; NULL:
- * none. */
+/* Returns the parameter `for` of an element of Forwarded, without quotes; NULL: none. */
 static char *find_for(char *element)
 {
 	for (char *part; (part = strsep(&element, ";"));) {

@@ -336,8 +336,7 @@ void service_end(struct service_request *r)
 	if (r->held) {
 		LIST_REMOVE(r, hold);
 	} else if (r->answered && g) {
-		/* Usually the client's next request follows at once, and its head also tells
-		 * this. */
+		/* Usually the client's next request follows at once; its head tells this, too. */
 		g->ended = r->entry.number;
 		if (LIST_EMPTY(&quiet))
 			quiet_since = loop_now();

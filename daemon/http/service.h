@@ -28,8 +28,7 @@ struct connection_calls {
 enum error service_init(int socket, const struct connection_calls *calls,
                         void (*drain)(bool last)) MUST_CHECK;
 
-/* Does pending work, before each wait of the loop; returns the longest wait in milliseconds, -1:
- * any. */
+/* Does pending work before each wait of the loop; returns the longest in milliseconds, -1: any. */
 int service_turn(void);
 
 /* Returns false while the front has been silent for a while, though it sends something twice a
@@ -102,24 +101,21 @@ void service_refuse(struct service_request *request, const char *client, enum er
 /* Abandons a request, which may not have begun. It is all zeros afterwards. */
 void service_end(struct service_request *request);
 
-/* Returns true while the body is, or may be, wanted; otherwise it is closed, and its bytes are to
- * be dropped. */
+/* True while the body is, or may be, wanted; else it is closed, and its bytes are to be dropped. */
 bool service_wants_body(const struct service_request *request);
 
 /* Returns true if there is room for a total of `size` bytes of the body, or never will be more.
  * Returns false if the body is not wanted, or if `wake` is called when to ask again. */
 bool service_has_room(struct service_request *request, uint64_t size) MUST_CHECK;
 
-/* Appends to the body. ERR_BODY_TOO_LARGE beyond its room; ERR_IO or ERR_MEMORY if it cannot be
- * written. */
+/* Appends to the body. ERR_BODY_TOO_LARGE beyond its room; ERR_IO or ERR_MEMORY otherwise. */
 enum error service_write(struct service_request *request, const char *data, size_t size,
                          struct problem *problem) MUST_CHECK;
 
 /* Returns true while a thread writes to a file: append nothing until `wake` is called. */
 bool service_writes(struct service_request *request);
 
-/* Records that the body of a decided request, if any, is complete; these are a form's
- * parameters. */
+/* Records that a decided request's body, if any, is complete; these are a form's parameters. */
 void service_finish(struct service_request *request, const struct head_writer *form);
 
 /* Replaces service_finish(), also before the decision: the whole body, as announced (at most

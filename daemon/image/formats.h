@@ -123,8 +123,7 @@ struct format_sets {
 /* Those that formats.def has. */
 struct format_sets format_sets_known(void);
 
-/* Those of them that every service has: it tests itself with PNM, and bare pixels need no
- * decoder. */
+/* Those that every service has: it tests itself with PNM, and bare pixels need no decoder. */
 enum { FORMATS_ALWAYS = 1 << FORMAT_PNM | 1 << FORMAT_RAW };
 
 /* True if the format is in the set. */
@@ -157,6 +156,5 @@ struct format_offer {
 /* The i-th of them, or NULL. */
 const struct format_offer *format_offer(size_t i);
 
-/* Lists the compressions of a set of formats: "a level from 0 to 9 for png, and none, … for
- * tiff". */
+/* Lists a set of formats' compressions: "a level from 0 to 9 for png, and none, … for tiff". */
 void format_list_compressions(uint32_t set, char *list, size_t size);

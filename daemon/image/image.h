@@ -7,12 +7,10 @@
 
 #include "base/error.h"
 
-/* Full scale is 255, 65535 and 1.0; the midpoint, around which signed results are stored, is 128,
- * 32768 and 0. */
+/* Full scale is 255, 65535, 1.0; the midpoint, around which signed results lie, 128, 32768, 0. */
 enum pixel_type { PIXEL_U8, PIXEL_U16, PIXEL_F32, PIXEL_TYPES };
 
-/* Up to BANDS_MAX bands are filtered together; if there are more, each is a plane, an image in
- * grey. */
+/* Up to BANDS_MAX bands are filtered together; beyond, each is a plane, an image in grey. */
 enum { BANDS_MAX = 4, IMAGE_BANDS_MAX = 21, IMAGE_SIDE_MAX = 1000000 };
 
 /* Decoders make drafts up to this many times smaller. */
@@ -64,8 +62,7 @@ size_t image_pixel_size(const struct image *image);
 size_t image_row_size(const struct image *image);
 uint64_t image_size(const struct image *image);
 
-/* Read and write the i-th of an array of samples. A value to be stored must be one that the type
- * can hold. */
+/* Read and write the i-th of an array of samples, whose type must be able to hold the value. */
 double image_get_sample(const void *samples, size_t i, enum pixel_type type);
 void image_put_sample(void *samples, size_t i, enum pixel_type type, double value);
 

@@ -30,8 +30,7 @@ extern const char *const jpeg_reason_slugs[JPEG_REASONS];
 /* The position in a block, stored by rows, of each coefficient in the order of a file. */
 extern const uint8_t jpeg_zigzag[JPEG_BLOCK];
 
-/* A Huffman table as in files: the number of codes of each length from 1 to 16 bits, and their
- * values. */
+/* A Huffman table as in files: the number of codes of each of 1 to 16 bits, and their values. */
 struct jpeg_huffman {
 	uint8_t bits[16];
 	uint8_t values[256];

@@ -40,8 +40,7 @@ struct extent {
 	uint32_t count;
 };
 
-/* Makes the direction one of a draft: of `pixels` pixels, which cover the source and these more on
- * its sides. */
+/* Makes the direction a draft's: of `pixels` pixels for the source and these more on its sides. */
 void resizing_from_draft(struct resizing *r, uint32_t pixels, int32_t before, int32_t after);
 
 /* Returns the source's pixels from which these of the result are made. */

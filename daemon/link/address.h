@@ -12,8 +12,7 @@ struct address {
 };
 
 /* Parses ADDRESS:PORT or [ADDRESS]:PORT with a numeric address, both optionally prefixed with tls:,
- * or unix:PATH. Returns false if the text has none of these forms; `text` and `tls` are set in any
- * case. */
+ * or unix:PATH. Returns false for any other form; `text` and `tls` are set in any case. */
 bool address_parse(const char *text, struct address *address);
 bool address_valid(const char *text);
 

@@ -1,5 +1,4 @@
-/* The TLS certificate and its key, for which each new connection asks: a renewed one takes effect
- * at once. */
+/* The TLS certificate and key, for which each connection asks: a new one takes effect at once. */
 #pragma once
 
 #include <stdbool.h>

@@ -197,8 +197,7 @@ static bool receive(struct link *link)
 	return !closed && !wrong;
 }
 
-/* Receives messages until there are none, or until a flood has used its time, because the loop must
- * turn. */
+/* Receives messages until none are left, or a flood has used its time: the loop must turn. */
 static void receive_some(void *context)
 {
 	struct link *link = context;

@@ -48,8 +48,7 @@ struct link_message {
 	uint64_t guest; /* HEAD: its number */
 	union {
 		uint64_t announced; /* HEAD: bytes of the body, UINT64_MAX if that is not known */
-		/* LEND: total bytes of the body; ROOM: the number of bytes that the file may
-		 * have */
+		/* LEND: total bytes of the body; ROOM: bytes that the file may have */
 		uint64_t room;
 		uint64_t bytes;     /* FINISH: of the body; READ: of the answer */
 		uint64_t file_size; /* ANSWER: see struct answer */

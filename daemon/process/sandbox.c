@@ -127,8 +127,7 @@ static const struct restricted_call trace_restricted[] = {
     {.call = NULL},
 };
 
-/* A file that is replaced while the worker runs cannot be opened again, except in an allowed
- * directory. */
+/* A file that is replaced meanwhile cannot be opened again, except in an allowed directory. */
 static const char *const trace_readable[] = {
     /* names */
     "/etc/resolv.conf", "/etc/hosts", "/etc/host.conf", "/etc/nsswitch.conf", "/etc/gai.conf",

@@ -27,8 +27,7 @@ void start_announce(const char *name, unsigned expendable)
 	FILE *score;
 
 	prctl(PR_SET_NAME, name);
-	/* Raising one's own value needs no privilege, so this fails only where there is no
-	 * /proc. */
+	/* Raising one's own value needs no privilege: it fails only without /proc. */
 	score = fopen("/proc/self/oom_score_adj", "we");
 	if (score) {
 		fprintf(score, "%u", expendable);
@@ -41,8 +40,7 @@ void start_announce(const char *name, unsigned expendable)
 
 void start_receive(const char *name, unsigned expendable, struct start *start)
 {
-	/* A terminal sends most of these to all processes, but only the front decides when to
-	 * end. */
+	/* A terminal sends most of these to all, but only the front decides when to end. */
 	static const int ignored[] = {SIGPIPE, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 	struct message message;
 	int fds[MESSAGE_FDS_MAX];

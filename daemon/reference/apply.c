@@ -154,8 +154,7 @@ static void correlate_blocks(const struct taps *t, const struct canvas *in, cons
 	}
 }
 
-/* Sets the weights of a pixel of the result, and the places of the source's pixels, `step` apart;
- * returns those. */
+/* Sets a result pixel's weights; returns the places of the source's pixels, `step` apart. */
 static struct extent resize_taps(const struct resizing *r, bool magnitudes, int i, size_t step,
                                  double *weight, ptrdiff_t *offset)
 {
@@ -364,8 +363,7 @@ static bool premultiply(const struct canvas *in, struct canvas *product)
 	return made;
 }
 
-/* Divides the sums of colours by alpha's. terms: for each sample, the sum of the magnitudes that
- * were added. */
+/* Divides sums of colours by alpha's. terms: for each sample, the sum of its terms' magnitudes. */
 static void unpremultiply(const struct scale *scale, struct canvas *out, const double *terms)
 {
 	double share = scale->whole ? FLOAT_NOISE : FLOAT_TOLERANCE;
@@ -432,8 +430,7 @@ static bool linear(const struct operation *op, const struct scale *scale, const 
 	return done;
 }
 
-/* If the error exceeds a gradient's length, it may have any direction: the slack is half of the
- * circle. */
+/* An error beyond a gradient's length allows any direction: the slack is half the circle. */
 static bool gradient(const struct operation *op, const struct scale *scale, const struct canvas *in,
                      struct canvas *out)
 {
@@ -677,8 +674,7 @@ static bool edges(const struct operation *op, const struct scale *scale, const s
 	return true;
 }
 
-/* Applies to all bands. A single colour counts as three; alpha is the fourth, and opaque if it is
- * missing. */
+/* Applies to all bands. A single colour counts as three; alpha is the fourth, opaque if missing. */
 static bool mix(const struct operation *op, const struct scale *scale, const struct canvas *in,
                 struct canvas *out)
 {

@@ -33,13 +33,11 @@ struct canvas {
 #define FLOAT_TOLERANCE 1e-5
 #define FLOAT_NOISE     1e-6
 
-/* Allocates a canvas with all samples and slacks 0. False without memory; call canvas_fini() even
- * then. */
+/* Allocates a canvas of samples and slacks 0. False without memory; canvas_fini() even then. */
 bool canvas_init(struct canvas *canvas, const struct region *at, uint32_t bands) MUST_CHECK;
 void canvas_fini(struct canvas *canvas);
 
-/* The index of the first sample of a pixel, given in pixels of the whole image, inside the
- * canvas. */
+/* The index of a pixel's first sample in the canvas, in pixels of the whole image. */
 size_t canvas_index(const struct canvas *canvas, int x, int y);
 size_t canvas_samples(const struct canvas *canvas);
 
@@ -79,8 +77,7 @@ struct scale {
 	const struct image *image; /* the whole one */
 	double full;               /* full scale of the image's type */
 	bool integers; /* the image's type is an integer: directions span its range, not radians */
-	/* Results are rounded to integers after each operation, which allows half a count anyway.
-	 */
+	/* Results are rounded to integers after each operation, which allows half a count. */
 	bool whole;
 	/* The last band is alpha and weights the others; where filtered alpha is 0 or less, colours
 	 * are 0 (if the operation compares: unchanged). */

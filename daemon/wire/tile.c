@@ -207,8 +207,7 @@ static uint32_t largest_width(struct tiling t, uint32_t rows)
 
 _Static_assert((int)GAUSSIAN_SIGMA == (int)UNSHARP_SIGMA, "either may be on a lattice");
 
-/* Returns the largest sigma, to a tenth, with which strips fit, for the call that reaches farthest;
- * 0: none. */
+/* Returns the largest sigma, to a tenth, with which strips fit, for the farthest reach; 0: none. */
 static double largest_sigma(struct tiling t, const struct chain *chain, const struct image *image)
 {
 	const struct filter_call *call = &chain->call[farthest_call(chain)];
@@ -234,8 +233,7 @@ static double largest_sigma(struct tiling t, const struct chain *chain, const st
 /* Cuts the result into strips of at least 1 row: about a sixteenth of the image, so that stages
  * overlap; at least enough to be worth a launch and to keep the halo below half of the work; at
  * most samples_max; and at most the height of which SLOTS_MIN fit. One row may still exceed
- * samples_max. Strips share a halo if they would not fit with one each, or would be hardly more
- * than halo. */
+ * samples_max. Strips share a halo if they do not fit with one each, or would be little else. */
 static void tiling_set_strips(struct tiling *t, uint64_t samples_max)
 {
 	const double shrinks = t->geometry.resizes ? fmax(1, t->geometry.scale[1].step) : 1;

@@ -123,8 +123,7 @@ void tiling_set_pages(struct tiling *tiling, uint32_t pages);
 uint32_t tiling_strip(const struct tiling *tiling, uint32_t row);
 uint32_t tiling_row_in_strip(const struct tiling *tiling, uint32_t row);
 
-/* Return the first row of the image for a strip, above the result's first by the halo, and the end
- * of its rows. */
+/* Return a strip's first row in the image, the halo above the result's, and the end of its rows. */
 int64_t tiling_top(const struct tiling *tiling, uint32_t strip);
 int64_t tiling_end(const struct tiling *tiling, uint32_t strip);
 /* Bytes from the input arena's start to the area of a strip. */
@@ -146,8 +145,7 @@ uint32_t tiling_plane(const struct tiling *tiling, uint32_t i);
 void tiling_tile(const struct tiling *tiling, uint32_t i, struct tile *tile);
 
 /* Lays the strips one below the other, as rows of the whole image, on the sides that are pixels in
- * a tile of this form. Returns false, with nothing changed, if they do not fit beside a jpeg_work.
- */
+ * a tile of this form. False, with nothing changed, if they do not fit beside a jpeg_work. */
 bool tiling_spread(struct tiling *tiling, enum tile_form form) MUST_CHECK;
 
 /* Makes the tile of the whole image, not TILE_PIXELS, after tiling_spread(). Scans begin their
@@ -156,8 +154,7 @@ bool tiling_spread(struct tiling *tiling, enum tile_form form) MUST_CHECK;
 void tiling_whole_tile(const struct tiling *tiling, enum tile_form form, uint64_t scan,
                        struct tile *tile);
 
-/* Returns true if everything that a tile from another process reads and writes lies within arenas
- * of these sizes, and the tile within the image; and if a side that is a scan is the whole
- * image's. */
+/* True if all that a tile from another process reads and writes lies within arenas of these sizes,
+ * and the tile within the image; and if a side that is a scan is the whole image's. */
 bool tile_valid(const struct tile *tile, const struct image *image, const struct chain *chain,
                 uint64_t in_arena, uint64_t out_arena);

@@ -133,8 +133,7 @@ struct message_whole {
 	uint32_t unused;
 };
 
-/* An empty file. It is sent only now because the answer's size decides whether it can be kept in
- * memory. */
+/* An empty file, sent only now because the answer's size decides if memory can keep it. */
 struct message_answer {
 	uint64_t job;
 };
@@ -341,8 +340,7 @@ enum wire_result { WIRE_MESSAGE, WIRE_NOTHING, WIRE_CLOSED, WIRE_BROKEN };
 enum wire_result wire_receive(int socket, struct message *message,
                               int fds[MESSAGE_FDS_MAX]) MUST_CHECK;
 
-/* Sends a datagram of these parts with descriptors, which the caller keeps. Returns false with
- * errno. */
+/* Sends a datagram of these parts with descriptors, which the caller keeps. False with errno. */
 bool datagram_send(int socket, struct iovec *parts, size_t count, const int *fds,
                    size_t fd_count) MUST_CHECK;
 

@@ -134,8 +134,7 @@ static bool walk_pages(struct walk *w)
 	return true;
 }
 
-/* Walks the directories of the image and of its thumbnail. The header is behind a title, or at the
- * start. */
+/* Walks the directories of image and thumbnail. The header is behind a title, or at the start. */
 static bool walk_exif(struct walk *w, const uint8_t *at, size_t size)
 {
 	enum { TITLE = 6 };
@@ -305,8 +304,7 @@ static bool walk_exif_box(struct walk *w, const uint8_t *at, size_t size)
 	return walk_exif(w, at, size) && (size <= 4 || walk_exif(w, at + 4, size - 4));
 }
 
-/* A byte of an encoded profile becomes 36 bytes at most. Some versions of libvips read these
- * boxes. */
+/* A byte of an encoded profile becomes at most 36. Some versions of libvips read these boxes. */
 static bool walk_jxl(struct walk *w)
 {
 	const uint8_t *at = w->body, *end = w->body + w->size;

@@ -1,5 +1,4 @@
-/* Limits on the work that a small file can cause in its decoder in addition to that for its
- * pixels. */
+/* Limits on the work that a small file can cause in its decoder beside that for its pixels. */
 #pragma once
 
 #include <stddef.h>
@@ -16,6 +15,5 @@
 enum error bounds_check(enum format format, const uint8_t *body, size_t size,
                         struct problem *problem) MUST_CHECK;
 
-/* Checks an EXIF block in the same way, with its title or without. For blocks that only the file's
- * reader finds. */
+/* Does the same for an EXIF block, titled or not, that only the file's reader finds. */
 enum error bounds_check_exif(const uint8_t *block, size_t size, struct problem *problem) MUST_CHECK;

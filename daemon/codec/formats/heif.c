@@ -14,8 +14,7 @@ bool heif_is_cut(const uint8_t *body, size_t size)
 	return false;
 }
 
-/* Returns the first box of a type in the content of another box, after the content's first `skip`
- * bytes. */
+/* Returns a type's first box in the content of another, after its first `skip` bytes. */
 static bool find_box(const struct box *parent, size_t skip, const char *type, struct box *box)
 {
 	const uint8_t *at = parent->at + skip, *end = parent->at + parent->size;
@@ -71,8 +70,7 @@ bool heif_items_open(struct heif_items *items, const uint8_t *body, size_t size)
 	return true;
 }
 
-/* Returns true if iinf calls the item metadata; its entries (infe) have a type from version 2
- * on. */
+/* True if iinf calls the item metadata; its entries (infe) have a type from version 2 on. */
 static bool is_metadata(const struct heif_items *items, uint64_t id)
 {
 	const size_t head = items->infos.size && items->infos.at[0] ? 8 : 6;

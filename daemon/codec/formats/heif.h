@@ -1,5 +1,4 @@
-/* The parts of a HEIF file's structure (ISO/IEC 23008-12) by which small files can cause much
- * work. */
+/* The parts of HEIF's structure (ISO/IEC 23008-12) by which small files can cause much work. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,8 +21,7 @@ struct heif_items {
 	unsigned version, offset_size, length_size, base_size, index_size;
 };
 
-/* Returns true if a top-level box extends beyond the file's end. libheif 1.19 ends the process over
- * some of these. */
+/* True if a top-level box exceeds the file. libheif 1.19 ends the process over some of these. */
 bool heif_is_cut(const uint8_t *body, size_t size);
 
 /* Reads the items of a file in the order of their locations. Returns false if there are none. */

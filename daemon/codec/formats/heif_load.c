@@ -4,8 +4,7 @@
  *
  * The hard part is that libheif does not ask its decoders whether the picture is complete, nor how
  * large it is before memory for it is allocated. libheif's calls of libde265 and dav1d therefore
- * come here first and go on to the libraries. A worker has one job at a time, so one watch
- * suffices. */
+ * come here first and go on to the libraries. A worker has one job: one watch suffices. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,8 +130,7 @@ static bool complain(const char *what)
 	return false;
 }
 
-/* Newer versions of libheif must be told not to convert grey to RGB; older ones, not to convert at
- * all. */
+/* Newer versions of libheif must be told not to make grey RGB; older ones, to convert nothing. */
 static enum heif_colorspace wanted_colours(const struct heif_image_handle *handle)
 {
 #if LIBHEIF_NUMERIC_VERSION >= 0x01110000 /* 1.17 */
@@ -348,8 +346,7 @@ static bool open_file(VipsImage *image, struct picture *p, const uint8_t *file, 
 }
 
 /* The primary picture, upright, as full-range RGB or RGBA of 8 or 16 bits, with its metadata and,
- * as pages, the number of pictures in the file. It is decoded as a whole when the first row is
- * requested. */
+ * as pages, the number of pictures in the file. The first row's request decodes all of it. */
 static enum error load(VipsImage **image, const struct part *part, struct problem *problem)
 {
 	struct picture *p = g_new0(struct picture, 1);

@@ -116,8 +116,7 @@ static void encode(void *context)
 		write_rows(e);
 		return;
 	}
-	/* libjpeg writes the header with the first row, and encodes nothing before it has a row of
-	 * MCUs. */
+	/* libjpeg writes the header with the first row; it encodes only whole rows of MCUs. */
 	blank = allocate_row(e);
 	memset(blank, 0, image_row_size(&output->image));
 	jpeg_write_scanlines(c, &blank, 1);

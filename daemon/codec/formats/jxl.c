@@ -73,8 +73,7 @@ static void skip(struct bits *b, uint64_t count)
 	b->next = count < b->size ? b->next + count : b->size + 1;
 }
 
-/* U32(): the number of bits, one of four, then a number of so many bits, to which an offset is
- * added. */
+/* U32(): the number of bits, one of four, then a number of that size, to be added to an offset. */
 static uint64_t choose(struct bits *b, const uint8_t count[4], const uint8_t add[4])
 {
 	size_t i = bits(b, 2);
@@ -395,8 +394,7 @@ static enum error check(const struct body *body, struct problem *problem)
 
 const struct reader jxl_reader = {.check = check};
 
-/* With libvips's default effort an answer takes five to nine times as long and is a third
- * smaller. */
+/* With libvips's default effort an answer takes 5 to 9 times as long and is a third smaller. */
 static int save(const struct output_format *output, VipsImage *image, VipsTarget *target)
 {
 	return vips_jxlsave_target(image, target, "effort", 3, "Q", (int)output->coding.quality,

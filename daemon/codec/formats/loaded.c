@@ -70,8 +70,7 @@ static void skip_blocks(struct stream *s)
 	s->at += s->at < s->end;
 }
 
-/* Returns the next code as libvips's decoder reads it: if there is at least one bit more. -1: there
- * is none. */
+/* Returns the next code if at least one bit more follows, as libvips's decoder does; else -1. */
 static int read_code(struct stream *s, unsigned size)
 {
 	unsigned code;

@@ -54,8 +54,7 @@ static void read_file(struct png_file *png, const uint8_t *at, const uint8_t *en
 		return;
 	png->plain = png_chunk_is_sound(&c) && read_header(&png->image, &c);
 	png->reading.colour = c.size == HEADER_SIZE && c.data[9] & 2;
-	/* The chunks of the stream are adjacent; the chunk after the last one must be sound,
-	 * too. */
+	/* The stream's chunks are adjacent; the chunk after them must be sound, too. */
 	while (!ended && png_chunk_next(&at, end, &c)) {
 		follows = data;
 		data = png_chunk_is(&c, "IDAT");
@@ -79,8 +78,7 @@ static void read_file(struct png_file *png, const uint8_t *at, const uint8_t *en
 	png->plain &= png->stream && !data;
 }
 
-/* Reads everything but the pixels. Reports no faults: damaged chunks are left out, or reported by
- * others. */
+/* Reads all but the pixels. Damaged chunks are left out, or reported by others. */
 static enum error open_file(void *state, struct decoded *decoded, const struct body *body,
                             struct problem *problem)
 {
@@ -109,8 +107,7 @@ static enum error open_file(void *state, struct decoded *decoded, const struct b
 static bool inflate(const uint8_t *stream, size_t size, uint8_t *to, size_t inflated)
 {
 	struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
-	/* libdeflate does not check that distances stay within the window that the stream
-	 * declares. */
+	/* libdeflate does not check distances against the window that the stream declares. */
 	const size_t window = size ? (size_t)1 << (8 + (*stream >> 4)) : 0;
 	const bool fits = window == WINDOW_MAX || (window < WINDOW_MAX && inflated <= window);
 	size_t used, got;
@@ -280,8 +277,7 @@ static enum error read_rows(void *state, const struct area *area, uint8_t *to, s
 	return ERR_OK;
 }
 
-/* Tells libvips the orientation, and gives it the frames, because its loader reads only the
- * first. */
+/* Tells libvips the orientation, and gives it the frames: its loader reads only the first. */
 static enum error amend(VipsImage **image, const struct part *part, struct problem *problem)
 {
 	struct png_file *png = part->state;

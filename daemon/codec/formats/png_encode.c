@@ -29,8 +29,7 @@ enum {
 	STRIP_MIN = 4096,
 	DELAY_USUAL = 100
 };
-/* Bytes in front of deflated ones: a chunk's head, a frame's sequence number, and the stream's
- * head. */
+/* Bytes before the deflated ones: a chunk's head, a frame's sequence number, the stream's head. */
 enum { STREAM_HEAD = 2, CHECKSUM = 4, ROOM = PNG_CHUNK_HEAD + 4 + STREAM_HEAD };
 
 struct way {
@@ -72,8 +71,7 @@ static bool put_chunk(struct encoding *e, uint8_t *chunk, const char *name, size
 	return put(e, chunk, PNG_CHUNK_FRAME + size);
 }
 
-/* Writes a block that was deflated to `size` bytes. Blocks of frames after the first have sequence
- * numbers. */
+/* Writes a block deflated to `size` bytes, with sequence numbers in frames after the first. */
 static bool put_packed(struct encoding *e, size_t size, bool first, bool last)
 {
 	uint8_t *at = e->packed + ROOM;
@@ -221,8 +219,7 @@ static uint8_t *filter_row(struct encoding *e, uint32_t y, size_t size, bool fil
 	return to + 1 + size;
 }
 
-/* Returns the deflated size of a sample of the block, whose own size is *sample bytes; SIZE_MAX if
- * it is unknown. */
+/* Returns the deflated size of a sample of the block, *sample bytes; SIZE_MAX if unknown. */
 static size_t try_way(struct encoding *e, const struct way *way, uint32_t rows, size_t *sample)
 {
 	const uint32_t strips = rows < STRIPS ? rows : STRIPS, step = rows / strips,
@@ -352,8 +349,7 @@ static bool put_head(struct encoding *e, GByteArray *head)
 	return a->output->pages == 1 || put_chunk(e, chunk, "acTL", 8);
 }
 
-/* Writes several pages as frames, each of full size, with its delay. Allocates nothing for a
- * row. */
+/* Writes several pages as frames of full size, with delays. Allocates nothing for a row. */
 static enum error write_png(const struct answer *answer, struct problem *problem)
 {
 	const struct output_format *output = answer->output;

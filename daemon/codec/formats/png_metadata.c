@@ -224,8 +224,7 @@ static bool read_text(struct png_reading *r, const struct png_chunk *c)
 	size_t size = 0;
 	bool done;
 
-	/* A keyword is letters of Latin-1 with single spaces between them, at most 79, then a
-	 * zero. */
+	/* A keyword is letters of Latin-1 with single spaces between, at most 79, then a zero. */
 	if (!end || end - at > KEYWORD_MAX)
 		return false;
 	for (; at < end; before = *at++)

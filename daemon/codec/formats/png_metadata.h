@@ -1,5 +1,4 @@
-/* The chunks of PNG files that are not pixels (W3C, Portable Network Graphics, chapters 5 and
- * 11). */
+/* PNG's chunks that are not pixels (W3C, Portable Network Graphics, chapters 5 and 11). */
 #pragma once
 
 #include <stdbool.h>

@@ -269,8 +269,7 @@ static void put_sample(const struct pnm *p, uint8_t *to, uint32_t v)
 		memcpy(to, &scaled, sizeof scaled);
 }
 
-/* Returns the least size of the pixels in bytes: a sample of a plain format takes at least one
- * character. */
+/* Returns the least size of the pixels in bytes: a plain sample takes at least a character. */
 static uint64_t least_size(const struct pnm *p)
 {
 	return (is_plain(p) ? (uint64_t)p->image.width * p->image.bands : p->row_size) *

@@ -1,6 +1,5 @@
 /* A format's reader and writer of pixel rows. decode.c and encode.c use them without knowing any
- * format's name; formats.def has a row for each format. Members that a format does not need are
- * NULL. */
+ * format's name; formats.def has a row for each format. Members that it does not need are NULL. */
 #pragma once
 
 #include <stdbool.h>
@@ -193,9 +192,8 @@ struct row_source {
 	void *context;
 };
 
-/* An answer, to be written to an empty file. Its rows come one after another in output->image's
- * sample type, with the bands of output->result or, after the conversion to sRGB, of
- * output->image. */
+/* An answer, to be written to an empty file. Its rows come in order, in output->image's sample
+ * type, with the bands of output->result or, after the conversion to sRGB, of output->image. */
 struct answer {
 	const struct output_format *output;
 	const struct file_metadata *metadata;
@@ -209,8 +207,7 @@ struct writer {
 	/* False if a library lacks the format's codec. Called before the sandbox is entered. */
 	bool (*works)(void);
 
-	/* Writes the whole answer. The return value counts only if every row arrived. NULL: libvips
-	 * writes it. */
+	/* Writes the whole answer. Its result counts if every row arrived. NULL: libvips writes. */
 	enum error (*write)(const struct answer *answer, struct problem *problem);
 	/* True if write() writes such an answer; NULL: any. */
 	bool (*writes)(const struct output_format *output);

@@ -7,8 +7,7 @@
 
 #include "codec/formats/row.h"
 
-/* Copies samples, scaled from one type's full scale to a narrower one's, rounded to nearest and
- * saturated. */
+/* Copies samples, scaled to a narrower type's full scale, rounded to nearest and saturated. */
 void samples_convert(void *to, enum pixel_type to_type, const void *from, enum pixel_type from_type,
                      size_t samples);
 

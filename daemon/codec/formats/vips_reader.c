@@ -93,8 +93,7 @@ enum error vips_reader_check(const struct vips_reader *v, struct problem *proble
 	    [VIPS_FORMAT_DOUBLE] = "64-bit floats",
 	    [VIPS_FORMAT_DPCOMPLEX] = "complex numbers",
 	};
-	/* Filters give wrong results in colour spaces whose bands are not amounts of light or
-	 * ink. */
+	/* Filters give wrong results where bands are not amounts of light or ink. */
 	static const VipsInterpretation supported[] = {
 	    VIPS_INTERPRETATION_MULTIBAND, VIPS_INTERPRETATION_B_W,  VIPS_INTERPRETATION_GREY16,
 	    VIPS_INTERPRETATION_RGB,       VIPS_INTERPRETATION_sRGB, VIPS_INTERPRETATION_RGB16,
@@ -224,8 +223,7 @@ bool vips_reader_turns(const struct vips_reader *v)
 	return vips_image_get_orientation(v->image) > 2;
 }
 
-/* The decoder's own memory, as measured; the decoded image; and a copy if the orientation turns
- * it. */
+/* The decoder's own memory, as measured; the decoded image; a copy if the orientation turns it. */
 uint64_t vips_reader_held(const struct vips_reader *v, const struct decoded *decoded)
 {
 	const struct format_row *row = &format_rows[decoded->format];

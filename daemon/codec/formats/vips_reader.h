@@ -27,8 +27,7 @@ void vips_reader_close(struct vips_reader *v);
 /* ERR_UNSUPPORTED_PIXELS: the problem names the image's kind of pixels and the supported ones. */
 enum error vips_reader_check(const struct vips_reader *v, struct problem *problem) MUST_CHECK;
 
-/* True if the orientation changes the order of the rows. They are then held, and can be read in any
- * order. */
+/* True if the orientation changes the rows' order. They are then held, for reading in any order. */
 bool vips_reader_turns(const struct vips_reader *v);
 
 /* Returns the bytes of memory per pixel if the image cannot be decoded row by row; otherwise 0. */

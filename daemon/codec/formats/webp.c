@@ -1,7 +1,6 @@
 /* Still WebP pictures without libvips, which composes each of them as a frame of an animation: that
  * takes longer than the decoding itself. libvips also cannot keep the colour of transparent pixels,
- * which lossless answers have. libwebp codes pictures; its demux and mux handle the rest of the
- * file. */
+ * which lossless answers have. libwebp codes pictures; its demux and mux handle the rest. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,8 +53,7 @@ static struct file_part find_chunk(const WebPDemuxer *demuxer, const char *name,
 	return part;
 }
 
-/* Leaves files to libvips that are not a single upright picture as large as the image, or are
- * truncated. */
+/* Leaves to libvips what is truncated, or no single upright picture as large as the image. */
 static enum error open_still(void *state, struct decoded *decoded, const struct body *body,
                              struct problem *problem)
 {
@@ -108,8 +106,7 @@ static enum error shrink(void *state, uint32_t by, struct image *image, struct p
 	return ERR_OK;
 }
 
-/* Passes the picture without the rest of the file; a damaged picture could otherwise read bytes
- * from there. */
+/* Passes the picture alone; a damaged one could otherwise read bytes from the file's rest. */
 static enum error decode(void *state, struct problem *problem)
 {
 	struct still *s = state;

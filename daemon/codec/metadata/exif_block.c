@@ -48,8 +48,7 @@ static ExifEntry *find_or_add(ExifData *data, ExifIfd directory, ExifTag tag)
 }
 
 /* Adds the entries that the standard requires for any image. exif_content_fix() would search
- * libexif's whole table for each directory, which takes longer than everything else that is done
- * with a block. */
+ * libexif's whole table for each directory, which takes longer than all else here. */
 static void add_demanded(ExifData *data)
 {
 	find_or_add(data, EXIF_IFD_0, EXIF_TAG_X_RESOLUTION);
@@ -222,8 +221,7 @@ uint8_t *exif_block_write(ExifData *block, const struct image *image, const stru
 	if (!data)
 		return NULL;
 	if (!block) {
-		/* The least that the standard requires of a JPEG, except for entries that every
-		 * block gets. */
+		/* The least required of a JPEG, except for entries that every block gets. */
 		exif_data_set_byte_order(data, EXIF_BYTE_ORDER_INTEL);
 		add_demanded(data);
 		find_or_add(data, EXIF_IFD_0, EXIF_TAG_YCBCR_POSITIONING);

@@ -22,8 +22,7 @@ struct resolution {
 struct _ExifData *exif_block_read(const uint8_t *block, size_t size, struct resolution *resolution);
 void exif_block_free(struct _ExifData **block);
 
-/* Returns the orientation; 1 if the block has none or it is out of range; 0 if it is not a
- * number. */
+/* Returns the orientation; 1 if there is none or it is out of range; 0 if it is no number. */
 int exif_block_orientation(struct _ExifData *block);
 
 /* Makes the answer's block, with its title, from this one (NULL: a minimal one), with the size of

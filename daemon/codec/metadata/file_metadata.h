@@ -1,6 +1,5 @@
 /* The data of an image file that are not pixels. The reader of the file's format fills them in. The
- * answer's are made from them, in blocks that libvips or a writer here only has to put into the
- * file. */
+ * answer's are made from them, in blocks that libvips or a writer here puts into the file. */
 #pragma once
 
 #include <stdbool.h>
@@ -54,8 +53,7 @@ void file_metadata_read_frames(struct file_metadata *metadata, struct _VipsImage
 
 /* Fills in an answer's metadata: the parts of the body's (NULL: nothing) that its format can hold,
  * without pictures; with strip only profile, description of colours, and resolution. Changes the
- * body's block of EXIF. The body's metadata must outlive the answer's. Returns false without
- * memory. */
+ * body's EXIF. The body's metadata must outlive the answer's. Returns false without memory. */
 bool file_metadata_answer(struct file_metadata *answer, const struct file_metadata *body,
                           enum format format, const struct image *image, bool strip) MUST_CHECK;
 

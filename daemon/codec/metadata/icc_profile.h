@@ -5,8 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Returns true if a profile has a valid header and table of tags, and its colours need at most this
- * many bands. */
+/* True if a profile has a valid header and table of tags, for colours of at most so many bands. */
 bool icc_profile_fits(const uint8_t *profile, size_t size, unsigned bands);
 
 /* Returns true if it is such a profile, of grey or (colours) RGB. */

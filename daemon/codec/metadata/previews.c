@@ -128,8 +128,7 @@ static bool names_picture(const char *name)
 	return !strcmp(local, "Thumbnails") || !strcmp(local, "image") || !strcmp(local, "Data");
 }
 
-/* Returns true for base64 that is too long to be a word or a number, possibly over several indented
- * lines. */
+/* True for base64 too long to be a word or a number, maybe over several indented lines. */
 static bool is_encoded(const char *text, size_t size)
 {
 	size_t run = 0;

@@ -65,8 +65,7 @@ cl_int opencl_time_between(cl_event first, cl_event last, uint64_t *ns) MUST_CHE
 /* The name of an OpenCL error code, for example "CL_OUT_OF_RESOURCES". */
 const char *opencl_error_name(cl_int code);
 
-/* True if the device can no longer be trusted after this code; also for codes outside the
- * standard. */
+/* True if the device cannot be trusted after this code; also for codes outside the standard. */
 bool opencl_error_fatal(cl_int code);
 
 /* The live objects of this process are counted by kind, so that a leak shows as a growing number:
@@ -74,8 +73,7 @@ bool opencl_error_fatal(cl_int code);
  * releases it; both ignore NULL. Thread-safe. */
 void *object_add(enum object kind, void *object);
 void object_release(enum object kind, void *object);
-/* Fills in the counts. Returns true if all live objects belong to the process, none to a
- * request. */
+/* Fills in the counts. Returns true if all objects belong to the process, none to a request. */
 bool object_counts_get(struct message_objects *count);
 
 /* ---- memory: arenas registered with a device, and buffers ---- */

@@ -73,8 +73,7 @@ struct binary program_binary(cl_program program)
 	return binary;
 }
 
-/* A program's text, the compiler's options for it, and its key in the cache: all that the binary
- * depends on. */
+/* A program's text, its options, and its key in the cache: all that the binary depends on. */
 struct making {
 	char *text, *options, *key;
 };

@@ -1,6 +1,5 @@
 /* Upper bounds computed from the weights: the rounding error of each weight and half an ulp for
- * each rounded sum, in the worst case, where bytes are 255 under weights of one sign and 0
- * elsewhere. */
+ * each rounded sum, in the worst case: bytes of 255 under weights of one sign, else 0. */
 #include "device/plan/half_error.h"
 
 #include <CL/cl_half.h>

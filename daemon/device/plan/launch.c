@@ -164,8 +164,7 @@ static void set_image_place(struct arguments *a, const struct step *step, const 
 	set_u32(a, step->image_height ? step->image_height : stack->y0[0] + stack->height);
 }
 
-/* Sets the source of a step that changes the size, starting at the first pixel or point that it
- * reads. */
+/* Sets the source of a step that changes the size, from the first pixel or point that it reads. */
 static void set_scaled_source(struct arguments *a, const struct step *step)
 {
 	const struct lattice *l = &step->points.lattice;
@@ -224,8 +223,7 @@ struct argument {
 	}
 #define WEIGHTS VALUE(weights), VALUE(radius_x), VALUE(radius_y), VALUE(offset)
 
-/* All kernels of an operation take the same arguments. NULL: the operation runs as other
- * kernels. */
+/* All kernels of an operation take the same arguments. NULL: it runs as other kernels. */
 static const struct argument *const of_operation[] = {
     [OPERATION_SEPARABLE] = LIST(WEIGHTS, VALUE(keep)),
     [OPERATION_MATRIX] = LIST(WEIGHTS, VALUE(keep)),
@@ -260,8 +258,7 @@ static const struct argument *const of_operation[] = {
 };
 _Static_assert(sizeof of_operation / sizeof *of_operation == OPERATIONS, "each has its place");
 
-/* The arguments of helpers, and of a kernel with more arguments than the others of its
- * operation. */
+/* The arguments of helpers, and of a kernel with more of them than its operation's others. */
 static const struct argument *const of_kernel[KERNELS] = {
     [KERNEL_EXTEND] = LIST(VALUE(border.mode), VALUE(border.pixel)),
     [KERNEL_MATRIX_COMPENSATED] = LIST(WEIGHTS, VALUE(offset_rest), VALUE(keep), VALUE(alpha)),
@@ -565,8 +562,7 @@ static void set_arguments(struct arguments *a, const struct step *step, const st
 		set_image_place(a, step, stack);
 	set_listed(a, step, region);
 	if (needs(step, VARIANT_LOCAL)) {
-		/* block_span() rounds both ends, so a block can be 15 samples larger than its
-		 * share. */
+		/* block_span() rounds both ends: a block may exceed its share by 15 samples. */
 		const size_t samples = howmany(region->samples, region->blocks) + VECTOR +
 		                       2 * (size_t)step->radius_x * step->bands;
 		const uint32_t rows = variant_local_rows(step->kernel, step->shape);

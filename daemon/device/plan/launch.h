@@ -3,8 +3,7 @@
 
 #include "device/plan/step.h"
 
-/* Returns true if a stack can go through this step as one high tile, wherever its rows are in the
- * image. */
+/* True if a stack can pass this step as one high tile, wherever its rows are in the image. */
 bool launch_can_stack(const struct step *step);
 
 /* Enqueues a step for a tile. With a stack, `tile` is as high as the whole stack. views[] holds the
@@ -14,8 +13,7 @@ cl_int launch_step(const struct step *step, const struct device *device, const s
                    const struct stack *stack, cl_command_queue queue,
                    const struct view views[PLACES], cl_event *event) MUST_CHECK;
 
-/* A step to be enqueued in pieces, each of them once, by any threads. Refers to the objects that it
- * was made from. */
+/* A step to be enqueued in pieces, each once, by any threads. Refers to what it was made from. */
 struct launch {
 	struct step step; /* with the kernel that has the arguments */
 	const struct device *device;

@@ -85,8 +85,7 @@ static void add_step(struct builder *b, const struct step *step)
 	b->type = step->dst_type;
 }
 
-/* Appends a step of a general kernel, complete except for its function. Takes over its
- * references. */
+/* Appends a general kernel's step, complete but for its function. Takes over its references. */
 static void add_general(struct builder *b, struct step *step)
 {
 	if (programs_find(b->programs, step, true) >= PROGRAM_FAILED)
@@ -234,8 +233,7 @@ static struct step begin_last(const struct builder *b, enum kernel kernel, enum 
 	return step;
 }
 
-/* Makes rows (and columns) of the next steps lattice points, `points` more of them on each side, or
- * pixels. */
+/* Makes rows (and columns) of the next steps pixels, or points with `points` more on each side. */
 static void count_points(struct builder *b, bool down, bool across, uint32_t points)
 {
 	b->points.down = down;
@@ -331,8 +329,7 @@ static struct step add_in_floats(struct builder *b, const struct operation *op, 
 	return step;
 }
 
-/* Adds a blur and the comparison with it: as one step, or as a blur in floats and a step that
- * compares. */
+/* Adds a blur and the comparison with it: in one step, or a blur in floats and a step after it. */
 static void add_comparison(struct builder *b, const struct operation *op, uint32_t keep,
                            bool alpha_weighted)
 {
@@ -443,8 +440,7 @@ static bool may_be_looked_up(const struct builder *b, const struct filter_call *
 	       chain_kernel(b->chain) != KERNEL_CURVE;
 }
 
-/* Makes an operation of the next call, or of as many calls as one table can do. *count: their
- * number. */
+/* Makes an operation of the next call, or of as many (*count) as one table can do. */
 static enum error next_operation(const struct builder *b, const struct filter_call *call,
                                  uint32_t *count, struct operation *op)
 {
@@ -460,8 +456,7 @@ static enum error next_operation(const struct builder *b, const struct filter_ca
 		alike++;
 	for (uint32_t i = 0; !e && i < alike; i++) {
 		e = filter_lower(&call[i], b->chain->coefficient, &ops[i]);
-		/* A table is faster than a power, and faster than a table beside other
-		 * operations. */
+		/* A table is faster than a power, or than a table and other operations. */
 		slow |= ops[i].kind == OPERATION_CURVE ? ops[i].curve.exponent != 1
 		                                       : ops[i].kind == OPERATION_LUT && alike > 1;
 	}

@@ -159,8 +159,7 @@ static bool is_patient(const struct making *m)
 }
 
 /* Returns the next program to make, urgent or not, that has at most this many makers: a general
- * one, else the special one that has waited longest, preferably not of the client that was served
- * last. */
+ * one, else the special one that has waited longest, preferably of another client than the last. */
 static struct entry *next_of(const struct programs *p, bool urgent, unsigned makers)
 {
 	struct entry *next = NULL, *e;
@@ -428,8 +427,7 @@ enum error programs_new(struct programs **programs, const struct device *device,
 	for (int i = 0; !e && i < JPEG_FILES; i++)
 		e = add_general(p, jpeg_files[i], KERNELS, PIXEL_U8);
 	for (int i = 0; !e && i < MAKERS; i++) {
-		/* NVIDIA's driver is slow to start, so urgent programs are compiled in this
-		 * process. */
+		/* NVIDIA's driver starts slowly: urgent programs are compiled in this process. */
 		bool separate_compiler =
 		    device->separate_compiler && (i == PATIENT || device->pocl);
 		struct making *m = &p->making[i];

@@ -49,8 +49,7 @@ void programs_hurry(struct programs *programs);
  * programs_count() tells when they are ready. For PoCL, general kernels may stay in the cache until
  * programs_find() asks for them. */
 void programs_prepare(struct programs *programs, bool jpeg);
-/* Returns the program of a file such as "jpeg/idct.cl", which lives as long as `programs`. NULL:
- * not ready. */
+/* Returns a file's program ("jpeg/idct.cl"), which lives as long as `programs`. NULL: not ready. */
 cl_program programs_of_jpeg(struct programs *programs, const char *file);
 
 /* Must be called whenever the device gets work or runs out of it. No effect if the device has its

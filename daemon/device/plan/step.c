@@ -28,8 +28,7 @@ void step_release(struct step *step)
 	*step = (struct step){0};
 }
 
-/* Returns the largest float (integer) that is not above a number: samples are above either both or
- * neither. */
+/* Returns the largest float (integer) not above a number: samples are above both or neither. */
 static float not_above(double number, enum pixel_type type)
 {
 	const float nearest = (float)(type == PIXEL_F32 ? number : floor(number));

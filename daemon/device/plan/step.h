@@ -125,8 +125,7 @@ struct stack {
 	uint32_t y0[STACK_MAX]; /* place of each in the filtered image */
 };
 
-/* Sets the value with which a step of unsharp or a threshold compares, for an image of this
- * type. */
+/* Sets the value with which unsharp or a threshold compares, for an image of this type. */
 void step_set_comparison(struct step *step, const struct operation *op, enum pixel_type image_type);
 
 /* Sets the members of a step with a kernel that follow from the work, and makes its weights.
@@ -149,8 +148,7 @@ struct extent step_source(const struct step *step, const struct tile *tile, bool
  * and launch.h, take the result's. */
 struct tile step_tile(const struct step *step, const struct tile *tile);
 
-/* Returns the points of the columns, or rows (down), of the tile's result expanded by grow_x and
- * grow_y. */
+/* Returns the points of the columns, or rows (down), of the result expanded by grow_x, grow_y. */
 struct lattice_span region_points(const struct step *step, const struct tile *tile, bool down);
 
 /* Returns the columns, or rows (down), of the region that the step writes, in pixels or points. */

@@ -214,8 +214,7 @@ static bool is_hopeless(enum kernel kernel, const struct work *work)
 	       width * height > 4 * (width + height);
 }
 
-/* The most that NVIDIA's compiler adds to local memory, which is the alignment of its largest
- * type. */
+/* The most that NVIDIA's compiler adds to local memory: the alignment of its largest type. */
 enum { COMPILER_ADDS = 16 };
 
 uint64_t variant_local_bytes(enum kernel kernel, const struct shape *shape, enum pixel_type type,

@@ -63,8 +63,7 @@ struct work {
 	uint32_t read_width, read_height;
 };
 
-/* True if row and column are weights of a mean: none is negative, each sum is 1, and there is no
- * offset. */
+/* True if row and column are weights of a mean: none is negative, each sum is 1, no offset. */
 bool work_is_mean(const struct operation *operation);
 
 /* True if the kernel must weight by alpha: for bilateral, or if premultiplied floats are too
@@ -84,8 +83,7 @@ uint32_t variant_resize_pixels(const struct operation *operation, uint32_t bands
 uint64_t variant_local_bytes(enum kernel kernel, const struct shape *shape, enum pixel_type type,
                              uint32_t radius_x, uint32_t radius_y, uint32_t bands);
 
-/* Lists the shapes in which an applicable kernel can work, the table's choice first. Returns their
- * number. */
+/* Lists an applicable kernel's shapes, the table's choice first. Returns their number. */
 uint32_t variant_shapes(enum kernel kernel, const struct work *work, const struct device *device,
                         struct shape shapes[SHAPES_MAX]);
 
@@ -94,13 +92,11 @@ uint32_t variant_shapes(enum kernel kernel, const struct work *work, const struc
 typedef void variant_chooser(void *user, const struct work *work, enum kernel *kernel,
                              struct shape *shape);
 
-/* Returns the table's choice: the first special kernel for this device and work, else the general
- * one. */
+/* Returns the table's choice: the first special kernel for device and work, else the general. */
 void variant_choose_by_table(const struct device *device, const struct work *work,
                              enum kernel *kernel, struct shape *shape);
 
-/* Returns the general kernel for a piece of work; KERNELS if there are kernels for its parts
- * alone. */
+/* Returns the general kernel for some work; KERNELS if there are kernels for its parts alone. */
 enum kernel variant_general_kernel(const struct device *device, const struct work *work);
 
 /* Describes a kernel and its requirements: "NAME (TEXT), which needs …". */

@@ -4,10 +4,9 @@
 #include "device/plan/variant.h"
 #include "filters/chain_size.h"
 
-/* Makes a device buffer with an operation's coefficients in a format, or with its plane: bits, or
- * the tables that they are. rows: those of a work-item, for WEIGHTS_PADDED. as_matrix: write a
- * separable operation as a matrix. The caller releases *buffer; NULL for WEIGHTS_NONE. ERR_MEMORY
- * or ERR_DEVICE. */
+/* Makes a device buffer with an operation's coefficients in a format, or with its plane: bits or
+ * tables. rows: those of a work-item, for WEIGHTS_PADDED. as_matrix: write a separable operation as
+ * a matrix. The caller releases *buffer; NULL for WEIGHTS_NONE. ERR_MEMORY or ERR_DEVICE. */
 enum error weights_new(const struct device *device, const struct operation *operation,
                        enum weights format, bool as_matrix, uint32_t rows,
                        cl_mem *buffer) MUST_CHECK;
@@ -28,8 +27,7 @@ struct resize_lists {
 };
 
 /* Makes the weights of resize_ring for pixels of a type, and sets their lists but for `out`. Those
- * of rows are whole numbers for bytes, of which two rows' are in a word. ERR_MEMORY or
- * ERR_DEVICE. */
+ * of rows are whole numbers for bytes, two rows' in a word. ERR_MEMORY or ERR_DEVICE. */
 enum error weights_new_ring(const struct device *device, const struct geometry *geometry,
                             enum pixel_type type, struct resize_lists *lists,
                             cl_mem *buffer) MUST_CHECK;

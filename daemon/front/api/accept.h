@@ -9,8 +9,7 @@
 #include "wire/wire.h"
 
 /* Reads an Accept header (NULL or "" accepts all) into the weight of each format that can be
- * written: that of the most specific media range. ERR_NOT_ACCEPTABLE if none of them is
- * accepted. */
+ * written: that of the most specific media range. ERR_NOT_ACCEPTABLE if none is. */
 enum error accept_parse(const char *accept, uint32_t written, uint16_t weights[FORMATS],
                         struct problem *problem) MUST_CHECK;
 

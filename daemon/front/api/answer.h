@@ -19,8 +19,7 @@ void answer_json(struct answer *answer, int status, json_t *value);
 /* The document of a problem (RFC 9457). problem may be NULL. */
 json_t *answer_describe_problem(enum error error, const struct problem *problem);
 
-/* Makes the answer a problem (RFC 9457), with Retry-After if a retry may succeed. problem may be
- * NULL. */
+/* Makes the answer a problem (RFC 9457), with Retry-After if that may help. problem: or NULL. */
 void answer_problem(struct answer *answer, enum error error, const struct problem *problem);
 
 /* Makes the answer the result of a finished job: its image or its problem, with the times of all

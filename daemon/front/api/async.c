@@ -17,8 +17,7 @@
 
 enum { WAIT_MAX = 300 };                    /* seconds */
 static const uint64_t second = 1000000000u; /* in nanoseconds */
-/* The time between two progress events; the silence after which a comment tests whether the client
- * is there. */
+/* The time between two progress events, and the silence before a comment tests the client. */
 static const uint64_t event_ns = 200000000u, silence_ns = 5000000000u;
 
 static json_t *describe(const struct stored *s)
@@ -170,9 +169,8 @@ void async_accept(struct request *r)
 	answer_header(&r->answer, "Preference-Applied", "respond-async");
 }
 
-/* Returns the job that the request names. NULL: there is none, and the request is answered so. A
- * job belongs to the token with which it was submitted; without tokens, to anyone who knows its
- * id. */
+/* Returns the job that the request names. NULL: none, and it is answered so. A job belongs to the
+ * token with which it was submitted; without tokens, to anyone who knows its id. */
 static struct stored *find(struct request *r)
 {
 	struct stored *s = store_find_any(r->argument);

@@ -63,8 +63,7 @@ enum error origin_check(struct request *r, struct problem *problem)
 	const char *origin_host = origin ? strstr(origin, "://") : NULL;
 	const char *site = r->head.text[HEAD_SITE];
 	const char *destination = r->head.text[HEAD_DESTINATION];
-	/* The visitor follows a link: the answer is shown alone, and the page with the link cannot
-	 * read it. */
+	/* A followed link: the answer is shown alone, and the link's page cannot read it. */
 	bool followed =
 	    !strcmp(r->method, "GET") && destination && !strcmp(destination, "document");
 	/* A browser has sent this for a page of another origin. */

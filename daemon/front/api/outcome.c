@@ -109,10 +109,9 @@ static void observe_stages(const struct job *job)
 			               trace_exemplar(&job->terms.trace));
 }
 
-/* Sends the spans of a job's stages, at times that are partly approximations. Encoding and
- * comparing were at the end of the (last) run, decoding at its beginning, compilation at the end of
- * the wait for a program; all other waits lie together before encoding. In between, they
- * overlap. */
+/* Sends the spans of a job's stages, partly at approximate times. Encoding and comparing were at
+ * the end of the (last) run, decoding at its beginning, compilation at the end of the wait for a
+ * program; all other waits lie together before encoding. In between, they overlap. */
 static void send_stages(const struct job *job)
 {
 	const struct job_times *t = &job->times;

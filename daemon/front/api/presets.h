@@ -9,12 +9,10 @@
 #include "front/config/config.h"
 #include "link/head.h"
 
-/* Checks the presets of a configuration. Logs each that is invalid and the reason, and then returns
- * false. */
+/* Checks a configuration's presets. Logs why any is invalid, and then returns false. */
 bool presets_check(const struct config *config) MUST_CHECK;
 
-/* Finds the preset of this name: *query is a copy of its query for the caller. ERR_UNKNOWN_PRESET,
- * ERR_MEMORY. */
+/* Finds a preset; *query: a copy of its query, the caller's. ERR_UNKNOWN_PRESET, ERR_MEMORY. */
 enum error presets_find(const char *name, char **query, struct problem *problem) MUST_CHECK;
 
 /* Appends the parameters of a query, which it splits and which must last as long as the head. One

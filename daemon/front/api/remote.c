@@ -185,8 +185,7 @@ static bool is_answered(const struct remote_request *r)
 	return r->request->answer.status;
 }
 
-/* Lends room for `size` bytes of the body if there is some. Returns false if the worker cannot be
- * told. */
+/* Lends room for `size` bytes of the body if there is some. False if the worker cannot be told. */
 static bool lend(struct remote_request *r, uint64_t size)
 {
 	struct link_message message = {
@@ -234,8 +233,7 @@ static void send_piece(struct remote_request *r)
 	r->sent += size;
 }
 
-/* Does the pending work of a request, and tells the worker. Returns false if it cannot be told
- * now. */
+/* Does a request's pending work, and tells the worker. Returns false if it cannot be told now. */
 static bool go_on(struct remote_request *r)
 {
 	uint64_t size = r->asked;
@@ -245,8 +243,7 @@ static bool go_on(struct remote_request *r)
 			send_piece(r);
 		return true;
 	}
-	/* A small body will arrive soon; sending the room for it now saves the worker the
-	 * question. */
+	/* A small body arrives soon; sending its room now saves the worker the question. */
 	if (!size && !r->decided && r->request->head.announced <= LINK_WHOLE_MAX)
 		size = r->request->head.announced;
 	if (size && request_wants_body(r->request) && !lend(r, size))

@@ -29,8 +29,7 @@ bool remote_ping(struct remote *remote);
  * each wait of the loop. Returns true if there is more. */
 bool remotes_turn(void);
 
-/* Return the number of requests under way; and whether, in a drain, there are none and no more
- * come. */
+/* Return the number of requests under way; and if, in a drain, there are none and none come. */
 unsigned remotes_requests(void);
 bool remotes_drained(void);
 

@@ -121,8 +121,7 @@ static struct representation *make(struct request *r, char *key)
 	return one;
 }
 
-/* Compresses the text, unless that is done. Returns false if it is short or cannot be
- * compressed. */
+/* Compresses the text, unless that is done. Returns false if it is short or that fails. */
 static bool has_gzip(struct representation *one)
 {
 	const uint64_t begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);

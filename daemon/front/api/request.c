@@ -157,8 +157,7 @@ enum error request_settle(struct request *r, uint64_t size, struct problem *prob
 	 * codec worker trusts no body, and a client of that worker has sent it. */
 	if ((!spool_release(&r->body) && r->body.in_memory) || spool_settle(&r->body, size))
 		return problem_set(problem, ERR_IO, "the body is not where it should be");
-	/* The body after curl -d: without line ends and zero bytes, which every image has near its
-	 * start. */
+	/* The body after curl -d: without line ends and zeros, which images have near the start. */
 	r->terms.stripped =
 	    r->urlencoded && pread(r->body.fd, start, sizeof start, 0) == sizeof start &&
 	    !memchr(start, '\0', sizeof start) && !memchr(start, '\n', sizeof start) &&

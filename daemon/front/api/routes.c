@@ -1,5 +1,4 @@
-/* The routes. A row has method, path and handler; the part of a path in braces is the request's
- * argument. */
+/* The routes: method, path and handler; a path's part in braces is the request's argument. */
 #include "front/api/routes.h"
 
 #include <inttypes.h>
@@ -154,8 +153,7 @@ static void get_index(struct request *r)
 	answer_text(&r->answer, 200, "text/plain; charset=utf-8", strdup(text), sizeof text - 1);
 }
 
-/* Returns a file of the pages: the route's argument, or the file of its path, for a page without
- * .html. */
+/* Answers with a page's file: the route's argument, or the path's, for a page without .html. */
 static void get_page(struct request *r)
 {
 	const char *named = r->path + 1;
@@ -224,8 +222,7 @@ static void get_openapi(struct request *r)
 	catalogue_get_api(r, routes, ROUTES);
 }
 
-/* Returns the argument in a path of the route, and its length ("" if none); NULL if the path is not
- * the route's. */
+/* Returns the argument in a path of the route, and its length ("" if none); NULL: another path. */
 static const char *match(const struct route *route, const char *path, size_t *length)
 {
 	size_t head = strcspn(route->path, "{");
@@ -334,8 +331,7 @@ static enum work_class class_of(const struct request *r)
 	           : work_class(r->terms.priority == PRIORITY_BATCH, work_cost(size_of(r)));
 }
 
-/* Makes a request for a preset the one for its chain, as which it may be stored: the preset may
- * change. */
+/* Makes a request for a preset one for its chain, to be stored as that: presets may change. */
 static enum error write_out(struct request *r, struct problem *problem)
 {
 	const unsigned own = r->head.parameters;
@@ -665,9 +661,8 @@ const struct answer *routes_answer(struct request *r)
 	}
 	request_drop_body(r);
 	outcome_answered(r);
-	/* A balancer that repeats requests may look only at the status, and not know 429; so a
-	 * refusal because of load gets the status that the request names. Metrics and logs have
-	 * 429. */
+	/* A balancer may repeat requests by status alone, and not know 429; so a refusal because of
+	 * load gets the status that the request names. Metrics and logs have 429. */
 	if (r->answer.status == 429 && busy_status && !strcmp(busy_status, "503")) {
 		answer_header(&r->answer, "X-Busy-Status", "%d", r->answer.status);
 		r->answer.status = 503;

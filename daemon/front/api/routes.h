@@ -29,8 +29,7 @@ struct request *routes_open(struct head *head, enum error refused, const struct 
 struct request *routes_refuse(const char *client, enum error error,
                               const struct problem *problem) MUST_CHECK;
 
-/* Finds the route of a request that has been read, and refuses what can be refused before its
- * body. */
+/* Finds the route of a request that has been read; refuses what can be refused before its body. */
 void routes_begin(struct request *request);
 
 /* Makes an error the request's answer, unless it has one. Its body is no longer wanted. */

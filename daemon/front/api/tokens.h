@@ -32,6 +32,5 @@ void tokens_fini(void);
 enum error tokens_admit(const char *authorization, struct job_terms *terms,
                         struct problem *problem) MUST_CHECK;
 
-/* Reads a token from standard input and prints its line for the file. Returns false if it is not
- * suitable. */
+/* Reads a token from standard input and prints its line for the file. False if it is unsuitable. */
 bool tokens_print_hash(void) MUST_CHECK;

@@ -34,8 +34,7 @@
 enum { RING_SIZE = 1 << 20, TEXT_MAX = 16 << 10, LAST_WAIT_S = 1, REST_MS = 10 };
 enum { ITEMS_MAX = 32, ENTRY_SIZE = 8192 }; /* for journal entries */
 
-/* Writes a text to its destination; called in the thread. Returns false if it could not be
- * written. */
+/* Writes a text to its destination; called in the thread. Returns false if it could not. */
 typedef bool log_write(const char *text, size_t length);
 
 struct head {

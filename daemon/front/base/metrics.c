@@ -1,5 +1,4 @@
-/* The metrics registry: a linked list of series for each metric. Series are few, so lists
- * suffice. */
+/* The metrics registry: a list of series for each metric, which suffices for so few. */
 #include "front/base/metrics.h"
 
 #include <inttypes.h>

@@ -13,15 +13,13 @@ enum metric {
 
 void metrics_fini(void);
 
-/* Labels that the metric does not have are NULL. If memory for a new series runs out, the value is
- * lost. Adding 0 creates a series (a histogram's too), so that Prometheus sees its first
- * increase. */
+/* Labels that the metric does not have are NULL. Without memory for a series its value is lost.
+ * Adding 0 creates a series (a histogram's too), so that Prometheus sees its first increase. */
 void metric_add(enum metric metric, const char *label1, const char *label2, double value);
 void metric_set(enum metric metric, const char *label1, const char *label2, double value);
 /* Removes all series of gauges whose first label has this value. */
 void metric_forget_gauges(const char *label1);
-/* Observes a duration of a recorded trace with this id ("": none), which becomes its bucket's
- * exemplar. */
+/* Observes a duration of a trace with this id ("": none), which becomes its bucket's exemplar. */
 void metric_observe(enum metric metric, const char *label1, const char *label2, uint64_t ns,
                     const char *trace);
 

@@ -43,8 +43,7 @@ struct option_type {
 	bool (*fits)(const char *text);
 	const char *pattern;
 	const char *valid; /* describes those that fit */
-	/* The expectation of rows without one of their own: a number within the row's bounds, or a
-	 * word. */
+	/* The expectation of rows without their own: a number within bounds, or a word. */
 	enum value_type value;
 	const char *unit;
 	bool is_named; /* keys of the section are the names of the list's items */
@@ -335,8 +334,7 @@ struct reading {
 	bool valid;
 };
 
-/* Applies a value of the current source, unless an earlier source has given one; then only checks
- * it. */
+/* Applies a value of the current source, unless an earlier one gave one; then only checks it. */
 static bool apply(struct reading *r, const struct option_row *row, const char *value,
                   const char *where)
 {

@@ -147,8 +147,7 @@ unsigned admission_retry_after(void)
 	enum { MOST = 600 };
 	double seconds = 1;
 
-	/* Returns the time until the next job is done and the wait of the last one is short
-	 * enough. */
+	/* Returns the time until a job is done and the last one's wait is short enough. */
 	for (enum work_class i = 0; i < WORK_CLASSES; i++) {
 		double wait = admission_predict(i, 0);
 

@@ -179,8 +179,7 @@ static void change_files(struct archive_step *s)
 	}
 }
 
-/* Flushes the files of a batch, each of which may fail, and their directory. Returns errno if that
- * fails. */
+/* Flushes a batch's files, each of which may fail, and their directory; returns errno of that. */
 static int flush(struct archive_step *batch)
 {
 	unsigned files = 0;
@@ -213,8 +212,7 @@ static bool commit(struct archive_step *batch)
 
 		if (s->error)
 			continue;
-		/* All columns by the numbers that COLUMNS gives them; a statement takes those that
-		 * it has. */
+		/* All columns by their numbers in COLUMNS; a statement takes those that it has. */
 		bind_text(statement, 1, r->id);
 		bind_text(statement, 2, job->terms.client);
 		sqlite3_bind_int(statement, 3, job->terms.named);

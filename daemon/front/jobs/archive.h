@@ -54,10 +54,9 @@ struct archive_step {
  * be used is left as it is: see archive_check(). It is never closed, as a disk may hang. */
 enum error archive_init(void) MUST_CHECK;
 
-/* Calls `found` for each job of the archive: the open ones in their order, then those that have
- * ended, the oldest first. The record's blocks may be moved, and the job (NULL: no memory) is to be
- * taken over; it has its client, its file, and its outcome. Removes what a killed process has
- * left. */
+/* Calls `found` for each job of the archive: open ones in their order, then ended ones, the oldest
+ * first. The record's blocks may be moved, and the job (NULL: no memory) is to be taken over; it
+ * has its client, its file, and its outcome. Removes what a killed process has left. */
 void archive_read(void (*found)(struct record *record, struct job *job));
 
 /* Returns true if jobs are kept. */

@@ -101,8 +101,7 @@ static void rest(struct fair_node *node)
 	    RB_EMPTY(&node->parent->ready) ? 0 : node->parent->waiting - node->weight;
 }
 
-/* Records that nothing waits below the node any more; updates it and the ancestors that this leaves
- * empty. */
+/* Records that nothing waits below the node; updates it and the ancestors left empty by that. */
 static void rest_all(struct fair_node *node)
 {
 	for (; node->parent; node = node->parent) {

@@ -254,8 +254,7 @@ void job_restart(struct job *job)
 	queue_again(job);
 }
 
-/* Returns the result of a run that gathers; its size is 0 if a codec worker would have refused
- * it. */
+/* Returns a gathering run's result; its size is 0 if a codec worker would have refused it. */
 static struct image image_gathered(const struct job *job)
 {
 	struct image image = job->image;

@@ -191,16 +191,14 @@ uint32_t job_pages_read(const struct job *job, uint32_t pages);
 /* Returns the count of numbers that this run gathers from all pages; 0: it makes the answer. */
 uint64_t job_gathers(const struct job *job);
 
-/* Counts tiles of all runs: finished ones, and all, where a future run counts as many as this
- * one. */
+/* Counts tiles of all runs: finished ones, and all; a future run counts as many as this one. */
 uint32_t job_tiles_done(const struct job *job);
 uint32_t job_tiles(const struct job *job);
 
 /* True if the task's run of its job is still the current one. */
 bool task_is_current(const struct task *task);
 
-/* Records that a tile of the job, of any run, waits for a program (1), or has stopped waiting
- * (-1). */
+/* Records that a tile of the job, of any run, waits for a program (1), or no longer does (-1). */
 void job_waits(struct job *job, int more);
 
 /* Records that none of the job's tiles is at the scheduler and devices any more (see times.out). */

@@ -27,8 +27,7 @@ struct plan {
 	struct image image;
 };
 
-/* Returns the shared copy of a chain; takes over the chain, also on failure. NULL without memory or
- * descriptors. */
+/* Shares a chain, which it takes over also on failure. NULL without memory or descriptors. */
 struct shared_chain *chain_share(struct chain *chain);
 /* Releases a shared chain. Some unused ones are kept for later jobs. */
 void chain_release(struct shared_chain *chain);

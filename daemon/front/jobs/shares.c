@@ -219,8 +219,7 @@ static bool exceeds(const char *client, uint64_t bound)
 	const struct unread *u;
 	uint64_t sum = 0;
 
-	/* Mostly even the total of the sizes is within the limit, and the list need not be
-	 * searched. */
+	/* Mostly the sum of all sizes is within the limit: the list need not be searched. */
 	if ((client ? share_of(SHARE_ANSWERS, client) : share_total(SHARE_ANSWERS)) <= bound)
 		return false;
 	LIST_FOREACH(u, &answers, place)
@@ -229,8 +228,7 @@ static bool exceeds(const char *client, uint64_t bound)
 	return sum > bound;
 }
 
-/* Cuts connections of slow readers, among all or of this client alone, until there is room for a
- * new answer. */
+/* Cuts slow readers' connections, of all or this client alone, until a new answer has room. */
 static enum error make_room(const char *client, bool alone, struct problem *problem)
 {
 	const uint64_t bound = alone ? config->unread_client_size : config->unread_size;

@@ -51,8 +51,7 @@ enum error share_ask(enum share_kind kind, const char *client, uint64_t amount, 
 void share_give(struct share *share, uint64_t amount);
 void share_give_all(struct share *share);
 
-/* The number of connections allowed now: `max-connections`, or half of the file descriptors if that
- * is less. */
+/* The connections allowed now: `max-connections`, or half of the file descriptors if fewer. */
 uint64_t share_connections_most(void);
 
 /* Return the amount held by all clients, by one, and the largest amount held by any. */

@@ -86,8 +86,7 @@ static void spill_done(struct errand *errand)
 		          strerror(s->result));
 }
 
-/* Begins to make the spool's file, with the content of a memfd (owned from then on; -1:
- * nothing). */
+/* Begins to make the spool's file, with a memfd's content (owned from then on; -1: nothing). */
 static enum error spill_open(struct spool *spool, int memory)
 {
 	struct spill *s = calloc(1, sizeof *s);
@@ -129,8 +128,7 @@ static void release(struct spool *spool)
 	spool->reserved = 0;
 }
 
-/* Opens a spool over a memfd (-1: a new one), which it owns from then on. client: an answer's; NULL
- * for a body. */
+/* Opens a spool that owns a memfd (-1: a new one). client: an answer's; NULL for a body. */
 static enum error open_memory(struct spool *spool, uint64_t size, const char *client, int fd)
 {
 	if (fd < 0)

@@ -37,8 +37,7 @@ enum error spool_open_answer(struct spool *spool, uint64_t expected, const char 
  * failure. ERR_IO if it is not sealed. */
 enum error spool_adopt(struct spool *spool, uint64_t size, int fd) MUST_CHECK;
 
-/* Makes room for a total of `size` bytes, possibly in a file: then wait again. Errors as in
- * spool_open(). */
+/* Makes room for `size` bytes in all, maybe in a file: then wait again. Errors: spool_open()'s. */
 enum error spool_extend(struct spool *spool, uint64_t size) MUST_CHECK;
 
 /* Returns true if the spool's file does not exist yet, or lacks the bytes that were in memory: do
@@ -57,8 +56,7 @@ bool spool_release(struct spool *spool);
  * ended. ERR_IO if the report is wrong, or memory has holes. */
 enum error spool_settle(struct spool *spool, uint64_t size) MUST_CHECK;
 
-/* Replaces what it has by a file of the same `size` bytes, whose descriptor it owns from then on.
- */
+/* Replaces its content by a file of the same `size` bytes, whose descriptor it then owns. */
 void spool_replace(struct spool *spool, int file, uint64_t size);
 
 /* Closes it; a closed one (fd -1) may be closed again. */

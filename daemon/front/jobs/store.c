@@ -7,8 +7,7 @@
  *
  * A job that crashes the service would do so at each start. So a crash, which is a signal that this
  * process brings upon itself, is noted for all jobs that are running. After the next start these
- * run one at a time, which tells the one that does it from the others, and it fails after the
- * third crash. */
+ * run one at a time, which shows the one that does it; it fails after the third crash. */
 #include "front/jobs/store.h"
 
 #include <inttypes.h>

@@ -113,8 +113,7 @@ bool stored_time_left(const struct stored *s, uint64_t *ns);
 /* Nanoseconds for which an ended job is still kept, unless others displace it. */
 uint64_t stored_kept_for(const struct stored *s);
 
-/* Cancels an open job, so that no more of its tiles begin; forgets one that has ended. It may then
- * be under way. */
+/* Cancels an open job: no more of its tiles begin; forgets an ended one. It may be under way. */
 void store_delete(struct stored *s);
 
 /* Wakes the waiter, once, at the job's next news (its state or a tile, but at most four times a

@@ -41,8 +41,7 @@ static void send_answer(struct job *job)
 	worker_send(&job->codec->worker, &message, fds);
 }
 
-/* Sends the worker the descriptor of the answer's storage, which is ready, if the job still
- * runs. */
+/* Sends the worker the descriptor of the answer's storage, now ready, if the job still runs. */
 static void answer_opened(void *context)
 {
 	struct job *job = context;
@@ -123,8 +122,7 @@ static bool reckon(struct codec *c, const struct message_image *m)
 	return !job->finished && !was_heavy && job_is_heavy(job) && runs_too_heavy();
 }
 
-/* Returns the reason why no device does the sides that one could do; NONE: one does, or no side can
- * be done. */
+/* Returns the reason why no device does the sides that one could; NONE: one does, or none could. */
 static enum jpeg_reason jpeg_left(const struct job *job)
 {
 	return job->jpeg[job->jpeg_form & TILE_DECODE ? JPEG_DECODE : JPEG_ENCODE];

@@ -62,8 +62,7 @@ struct device {
 	bool quarantined;         /* until it filters the test tiles correctly */
 	struct arena_user arenas; /* fresh: no tile filtered since the last new arena */
 	/* Test tiles that it holds or will get when it is up again, or NULL; owned. The time when
-	 * it got them, as loop_now(), 0: it has none; and the longest wait of one of them for a
-	 * program. */
+	 * it got them, as loop_now(), 0: it has none; and the longest wait for a program. */
 	struct self_test *self_test;
 	uint64_t test_sent;
 	uint32_t test_wait_ms;

@@ -146,8 +146,7 @@ static void begin_task(const struct device *d, struct task *task)
 	task->worked = d->worker.stall.worked_ns;
 }
 
-/* Limits the wait for a general program to a worker's start-up time; beyond that its driver
- * hangs. */
+/* Limits the wait for a general program to a worker's start-up: beyond it the driver hangs. */
 static uint32_t limit_wait(uint32_t ms)
 {
 	uint64_t start_ms = config->start_timeout * 1000;
@@ -409,10 +408,9 @@ static void device_found(const struct message_device *m, bool wanted)
 	}
 }
 
-/* Returns true if a tile is overdue, compared with the predicted time of all tiles that its device
- * holds. For a CPU only the time counts during which its worker had a processor: a busy machine
- * does not make it hang. A GPU that has yet to pin new arenas, which may take seconds, is not
- * judged. */
+/* Returns true if a tile is overdue, by the predicted time of all tiles of its device. For a CPU
+ * only the time counts during which its worker had a processor: a busy machine does not make it
+ * hang. A GPU that has yet to pin new arenas, which may take seconds, is not judged. */
 static bool holds_too_long(const struct device *d)
 {
 	const uint64_t ms = UINT64_C(1000000);

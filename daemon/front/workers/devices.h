@@ -1,5 +1,4 @@
-/* The life of the devices: each has a worker process, and holds a limited number of tiles (its
- * window). */
+/* The devices: each has a worker process, and holds a limited number of tiles (its window). */
 #pragma once
 
 #include <stdbool.h>
@@ -23,9 +22,8 @@ struct device_owner {
 enum error devices_init(const struct device_owner *owner) MUST_CHECK;
 void devices_fini(void);
 
-/* Kills the workers of devices that have held a tile for too long, unless the loop was held up
- * meanwhile, and shortens quarantines while no device is up. Must be called a few times a
- * second. */
+/* Kills the workers of devices that have held a tile for too long, unless the loop was held up, and
+ * shortens quarantines while no device is up. Must be called a few times a second. */
 void devices_check(bool blind);
 
 /* Makes the i-th device filter test tiles, because its result with this plan, by these kernels,

@@ -60,8 +60,7 @@ static void choose(void)
 		         device_types[m->type], m->platform_name, wanted ? "used" : "not used");
 		report(m, wanted);
 	}
-	/* Without a GPU this is no error on a host that never had one; Prometheus knows whether it
-	 * had. */
+	/* Without a GPU this is no error on a host that never had one, as Prometheus knows. */
 	for (unsigned p = 0; p < config->device.count; p++)
 		fallback |= !strcmp(config->device.item[p], "auto") && !found_gpu;
 	if (found_count)

@@ -8,8 +8,7 @@
 #include "front/workers/supervisor.h"
 
 /* Starts a discovery. At its end, and at each discovery_reload(), calls `report` for every found
- * device; wanted: a pattern matches it. If no device is wanted, discovery is repeated after some
- * seconds. */
+ * device; wanted: a pattern matches it. If none is wanted, repeats discovery after some seconds. */
 enum error discovery_init(void (*report)(const struct message_device *found,
                                          bool wanted)) MUST_CHECK;
 void discovery_fini(void);

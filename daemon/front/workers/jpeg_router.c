@@ -45,8 +45,7 @@ static struct known {
 } known[TILE_FORMS][SIZES];
 static const double weight = 0.125;
 
-/* A codec worker that reports a wrong JPEG may lie, so the device gets JPEGs again after a
- * while. */
+/* A codec worker that reports a wrong JPEG may lie: the device gets JPEGs again after a while. */
 static const uint64_t distrusted_ns = 600000000000u;
 
 static int size_of(const struct image *image)

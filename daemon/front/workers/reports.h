@@ -15,8 +15,7 @@ bool reports_ready_valid(const struct device *device, const struct message_ready
  * so that Prometheus sees their first increase. */
 void reports_begin(struct device *device);
 
-/* Receives a report on the worker itself. Returns false if the message is of another kind or
- * impossible. */
+/* Receives a report on the worker itself. False if the message is impossible or of another kind. */
 bool reports_take(struct device *device, const struct message *message);
 
 /* Counts a message other than MSG_TILE_DONE. Returns false if the worker sends too many. */

@@ -47,13 +47,11 @@ struct codec_owner {
 	void (*job_ended)(struct job *job);
 };
 
-/* For codecs.c. runs_fini() must be called when all processes have ended; it ends jobs that are
- * still open. */
+/* For codecs.c. runs_fini() ends open jobs; to be called when all processes have ended. */
 void runs_init(const struct codec_owner *owner);
 void runs_fini(void);
 
-/* Returns a codec worker by its number, also one that takes no jobs any more; NULL after the
- * last. */
+/* Returns a codec worker by its number, even if it takes no jobs any more; NULL after the last. */
 struct codec *codec_get(unsigned i);
 
 /* Adds codec workers until there are as many as configured. Fails as arenas_open(). */

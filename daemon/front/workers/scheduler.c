@@ -132,8 +132,7 @@ static void dispatch(void)
 	fair_unpark(&ready);
 	while ((flow = fair_next(&ready, ALL_CLASSES))) {
 		const struct task *task = (struct task *)flow->head;
-		/* Preferred devices count only at the first attempt, and while one of them is
-		 * up. */
+		/* Preferred devices count at the first attempt only, while one is up. */
 		uint64_t allowed = task->attempts ? 0 : task->prefer;
 		struct device *d = allowed ? load_soonest(task->units, allowed) : NULL;
 

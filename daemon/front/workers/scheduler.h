@@ -1,5 +1,4 @@
-/* The scheduler: keeps one queue of tiles that are ready, and decides which device gets the next
- * one. */
+/* The scheduler: keeps one queue of ready tiles, and decides which device gets the next one. */
 #pragma once
 
 #include <stdbool.h>

@@ -6,8 +6,7 @@
  * alone, by the kernel that ran it, on opaque pixels in the middle of the range, with our own
  * coefficients in place of a client's matrix: there the promised accuracy holds. Tests that would
  * block the loop for too long are left out; such filters are tested by the standard tile alone. So
- * a device that is always wrong in the same way, at some width, place or expensive filter, may
- * pass. */
+ * a device that is always wrong at some width, place or expensive filter may pass. */
 #include "front/workers/self_test.h"
 
 #include <inttypes.h>
@@ -82,8 +81,7 @@ static void fill(const struct image *image, struct extent across, struct extent 
 		}
 }
 
-/* Adds a test of this chain in its own area of the arena. ERR_DOES_NOT_FIT if the area is too
- * small. */
+/* Adds a test of this chain in its own area of the arena; ERR_DOES_NOT_FIT if that is too small. */
 static enum error add_test(struct self_test *t, const struct chain *chain,
                            const struct image *image)
 {
@@ -179,8 +177,7 @@ static enum error isolate(const struct plan *plan, const struct kernel_set *kern
 	return ERR_OK;
 }
 
-/* Adds a test of the i-th filter of a doubted plan, on the largest image of its kind that is cheap
- * enough. */
+/* Adds a test of a doubted plan's i-th filter, on the largest such image that is cheap enough. */
 static void add_doubted(struct self_test *t, const struct plan *plan,
                         const struct kernel_set *kernels, uint32_t i, struct chain *chain)
 {

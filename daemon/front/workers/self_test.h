@@ -18,8 +18,7 @@ enum { SELF_TEST_ARENA = 1000 };
 #define SELF_TEST_JOB UINT64_MAX
 
 /* Makes test tiles. plan: the doubted plan, which is not kept, or NULL. kernels: those that
- * filtered by it, if there is a plan. Returns NULL and logs an error if memory or descriptors run
- * out. */
+ * filtered by it. Returns NULL and logs an error if memory or descriptors run out. */
 struct self_test *self_test_new(const struct plan *plan, const struct kernel_set *kernels);
 void self_test_free(struct self_test **self_test);
 

@@ -365,8 +365,7 @@ static void receive_messages(struct worker *w, unsigned max)
 	for (unsigned i = 0; i < max && w->socket.fd >= 0; i++) {
 		switch (wire_receive(w->socket.fd, &message, fds)) {
 		case WIRE_MESSAGE:
-			/* No message to the front should carry descriptors, but a faulty worker
-			 * may send some. */
+			/* Messages to the front carry no descriptors, but a faulty worker's may. */
 			for (unsigned f = 0; f < message_fds(message.type); f++)
 				close(fds[f]);
 			handle_message(w, &message);

@@ -77,8 +77,7 @@ void tracer_send(const struct span *span)
 {
 	struct message message = {.type = MSG_SPAN, .span.span = *span};
 
-	/* worker_send() is not used because it kills a worker that does not read; this one is left
-	 * alone. */
+	/* worker_send() would kill a worker that does not read; this one is left alone. */
 	if (worker.state != WORKER_UP || wire_send(worker.socket.fd, &message, NULL))
 		metric_add(METRIC_SPANS_LOST, NULL, NULL, 1);
 }

@@ -1,6 +1,5 @@
 /* Sends the spans of requests to the trace worker (convolved-trace), which sends them to a
- * collector (otlp-endpoint). Never waits: spans that the worker does not take at once are lost, and
- * counted. */
+ * collector (otlp-endpoint). Spans that the worker does not take at once are lost, and counted. */
 #pragma once
 
 #include <stdint.h>

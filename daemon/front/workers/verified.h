@@ -7,8 +7,7 @@
 #include "front/jobs/job.h"
 #include "wire/wire.h"
 
-/* The tiles of a codec worker about which it may still report, and the devices that filtered
- * them. */
+/* A codec worker's tiles on which it may still report, and the devices that filtered them. */
 struct verified_tiles {
 	struct verified_tile {
 		bool known;
