@@ -34,8 +34,7 @@ void errand_send(enum errand_kind kind, struct errand *errand);
  * hands to this function instead of their own. To be called before errands_init(). */
 void errands_batch(enum errand_kind kind, void (*run)(struct errand *batch));
 
-/* Returns true if the errand is under way; then calls `wake` once it has ended, unless it is
- * abandoned before. */
+/* True if the errand is under way; then calls `wake` at its end, unless it is abandoned before. */
 bool errand_await(struct errand *errand, void (*wake)(void *context), void *context);
 
 /* Frees it, once it is not under way. */

@@ -30,8 +30,7 @@ void loop_fini(void);
  * (a pending event is dropped), and on a watch with fd -1. ERR_IO if epoll refuses it. */
 enum error loop_watch(struct loop_watch *watch, int fd, uint32_t events, loop_callback *callback,
                       void *context) MUST_CHECK;
-/* Does the same with a descriptor that loop_close() is to close, and closes it on failure. ERR_IO
- * for -1, too. */
+/* Does the same with a descriptor to be closed, and closes it on failure. ERR_IO for -1, too. */
 enum error loop_adopt(struct loop_watch *watch, int fd, uint32_t events, loop_callback *callback,
                       void *context) MUST_CHECK;
 void loop_unwatch(struct loop_watch *watch);

@@ -43,8 +43,7 @@ struct bench_options {
 	char **argv;
 };
 
-/* Parses the command line. Ends the program for --help and --version, and with a message for
- * invalid arguments. */
+/* Parses the command line. Ends the program for --help, --version and invalid arguments. */
 void bench_options_parse(struct bench_options *options, int argc, char **argv);
 
 /* True if the variant is to be measured. */

@@ -112,8 +112,7 @@ static struct plan *make_plan(struct bench *b, struct wish *wish)
 	return plan;
 }
 
-/* Finds the form that a runner reads and writes. A published kernel that is the whole plan gets the
- * form of its study. */
+/* Finds a runner's form. A published kernel that is the whole plan gets the form of its study. */
 static enum form find_form(const struct bench *b, const struct runner *r)
 {
 	const struct padding *p = &b->pixels.padding;

@@ -244,8 +244,7 @@ static void encode(struct job *job)
 		return;
 	/* Frees the tiles that no later row frees. */
 	tiles_free_above(&job->tiles, job->tiles.tiling.pages * job->tiles.tiling.height);
-	/* A file has no seals. The front ends a worker that has not sealed its memory before it
-	 * counts the memory. */
+	/* A file has no seals. The front ends a worker whose memory has none when it is counted. */
 	memfd_seal(job->answer.writer);
 	if (job->compared.at)
 		job->check = jpeg_check(&job->compared, job->answer.reader);
@@ -266,8 +265,7 @@ static bool is_large(const struct decoded *decoded)
 	       LARGE_PIXELS;
 }
 
-/* Lets a device do the whole job as one tile, whose pixels are ready. Returns false if tiles of
- * pixels must do it. */
+/* Lets a device do the job as one tile, with pixels ready. False if tiles of pixels must do it. */
 static bool do_whole(struct job *job)
 {
 	const struct jpeg_tile *jpeg = &job->jpeg;
@@ -443,8 +441,7 @@ bool job_start(struct job **job, struct job_place *place, const struct message_j
 	else if (e || !valid)
 		e = problem_set(&problem, ERR_INTERNAL, "the job's description is not valid");
 	close(fds[1]);
-	/* Rows that the last run kept. A run that gathers data may keep its rows if they take no
-	 * more than an arena. */
+	/* Rows that the last run kept. A run that gathers may keep an arena's size of rows. */
 	if (!message->follows || kept->run != message->follows)
 		kept_rows_free(kept);
 	if (message->gathering.kind)

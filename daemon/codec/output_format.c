@@ -1,5 +1,4 @@
-/* Chooses the format of the answer and its encoding, from formats.def, before any pixel is
- * decoded. */
+/* Chooses the answer's format and its encoding, from formats.def, before any pixel is decoded. */
 #include "codec/formats/row.h"
 
 #include <inttypes.h>
@@ -96,8 +95,7 @@ static enum error check_image(const struct format_row *r, const struct output_fo
 	                             image->width, image->height, r->side_max, others);
 }
 
-/* Lists the formats with lossless samples, or (halved) those that can halve the resolution of
- * colour. */
+/* Lists the formats with lossless samples, or (halved) those that can halve colour's resolution. */
 static void list_coded(char *list, size_t size, bool halved)
 {
 	for (enum format f = FORMAT_NONE + 1; f < FORMATS; f++) {

@@ -161,8 +161,7 @@ enum format repertoire_recognise(const uint8_t *body, size_t size, const char **
 		return FORMAT_AVIF;
 	if (has_brand(body, size, "heic", "heix"))
 		return FORMAT_HEIC;
-	/* P1 to P6, PF, Pf with white space or a comment, or P7 with the end of the line: too short
-	 * for the table. */
+	/* P1 to P6, PF, Pf with white space or a comment, or P7 with its line end: too short */
 	if (size >= 3 && body[0] == 'P' && body[1] && body[2] &&
 	    (body[1] == '7' ? strchr("\n\r", body[2]) != NULL
 	                    : strchr("123456Ff", body[1]) && strchr(" \t\n\v\f\r#", body[2])))

@@ -10,8 +10,7 @@ void repertoire_init(uint32_t allowed);
 
 struct format_sets repertoire(void);
 
-/* Returns an empty row for formats that libvips alone reads; NULL for formats that are not
- * written. */
+/* Returns an empty row for formats that libvips alone reads; NULL for those not written. */
 const struct reader *repertoire_reader(enum format format);
 const struct writer *repertoire_writer(enum format format);
 

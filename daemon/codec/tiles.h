@@ -190,8 +190,7 @@ void compose_close(struct composer **composer);
 /* The answer's rows, in the devices' sample type. A failure here stops the job. */
 struct row_source compose_rows(struct composer *composer);
 
-/* ---- jpeg_check.c: compares what a device made of a job, a scan or pixels, with the answer that
- * was made here ---- */
+/* ---- jpeg_check.c: compares a device's scan or pixels of a job with the answer made here ---- */
 
 /* Tells whether the scan equals that of the answer in this file: in the same bytes, or except for
  * rounding, because another device or other kernels may have filtered the answer's tiles. Failures

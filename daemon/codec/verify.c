@@ -58,8 +58,7 @@ static enum error compute_piece(struct subject *s, const struct window *window, 
 	return ERR_OK;
 }
 
-/* Computes the whole tile, in windows that bound the memory; skips the rest once the job is
- * stopped. */
+/* Computes the whole tile, in windows that bound the memory; skips the rest of a stopped job. */
 static enum error compute_pieces(struct subject *s, piece_user *use)
 {
 	const struct tile *tile = &s->tile;
@@ -134,8 +133,7 @@ static enum error compare_run(struct subject *s)
 }
 
 /* Compares the tile. On a mismatch the front has it run again, first by the same device, then by
- * another. Finally the reference's result replaces it, unless all runs agree and only a window is
- * compared. */
+ * another. Finally the reference's result replaces it, unless all runs agree on a mere window. */
 static enum error compare_runs(struct subject *s)
 {
 	const struct difference *d = &s->difference;

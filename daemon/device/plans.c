@@ -36,8 +36,7 @@ void plans_drop(struct plans *plans, uint64_t id)
 	g_hash_table_remove(plans->known, &id);
 }
 
-/* Returns a number that changes with everything that plans depend on: compiled programs and the
- * tuner's choices. */
+/* Returns a number that changes with all that plans depend on: programs and the tuner's choices. */
 static uint64_t generation(const struct plans *plans)
 {
 	struct message_programs built;

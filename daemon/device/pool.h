@@ -37,8 +37,7 @@ struct pool_work {
 /* Makes a pool. notify_fd: an eventfd that is written when work is done, or -1. Both must outlive
  * it. ERR_DEVICE or ERR_MEMORY, logged. */
 enum error pool_new(const struct device *device, int notify_fd, struct pool **pool) MUST_CHECK;
-/* Waits for running launches; there must be no other work. NULL is allowed; the pointer becomes
- * NULL. */
+/* Waits for running launches; no other work may be left. The pointer, NULL or not, becomes NULL. */
 void pool_free(struct pool **pool);
 
 /* Returns the number of threads; given enough work, each has work of its own. */

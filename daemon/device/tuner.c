@@ -364,8 +364,7 @@ static void set_geometry(struct trial *r, uint32_t width, uint32_t height)
 	}
 }
 
-/* Makes the buffers, filled with a pattern, sets the size of the launches, and requests the program
- * of every candidate. */
+/* Makes the buffers with a pattern, sets the launches' size, and requests all programs. */
 static void start_trial(struct tuner *t, struct trial *r)
 {
 	const struct device *device = programs_device(t->programs);

@@ -18,6 +18,5 @@ void worker_free(struct worker **worker);
 void worker_describe(const struct worker *worker, struct message_ready *ready);
 struct tuner *worker_tuner(const struct worker *worker);
 
-/* Handles messages until the front closes the socket (ERR_OK), or the device or the socket cannot
- * be trusted any more. */
+/* Handles messages until the front closes the socket (ERR_OK), or device or socket are in doubt. */
 enum error worker_run(struct worker *worker) MUST_CHECK;

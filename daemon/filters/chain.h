@@ -28,8 +28,7 @@ enum {
 struct chain {
 	uint32_t count;  /* filters, at least 1 once chain_check() has passed */
 	uint32_t border; /* enum border */
-	/* For BORDER_CONSTANT: one value for all bands (alpha is opaque), or one for each band;
-	 * none: 0. */
+	/* For BORDER_CONSTANT: one value for all bands (alpha is opaque) or for each; none: 0. */
 	uint32_t border_values;
 	uint32_t coefficients_used;
 	/* enum kernel + 1: used for the filters that this kernel supports; or VARIANT_… */
@@ -38,8 +37,7 @@ struct chain {
 	struct regions regions; /* the result is written there; their numbers are coefficients */
 	double border_value[BANDS_MAX];
 	struct filter_call call[CHAIN_FILTERS_MAX];
-	/* The coefficients of calls and regions. With an image's edges there may be more, beyond
-	 * the struct. */
+	/* Those of calls and regions. With an image's edges there may be more, behind it. */
 	double coefficient[CHAIN_COEFFICIENTS_MAX];
 };
 

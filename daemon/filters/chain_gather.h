@@ -1,5 +1,4 @@
-/* Chains whose filters must know the whole image: the filters of earlier runs, and the use of their
- * data. */
+/* Chains whose filters must know the whole image: filters of earlier runs, and their data. */
 #pragma once
 
 #include "filters/chain.h"

@@ -181,8 +181,7 @@ struct lattice filter_lattice(const struct filter_call *call);
 /* Returns the data of the whole image that a call needs, whether it has them or not. */
 enum gather filter_gathers(const struct filter_call *call);
 
-/* Returns the operation to which a call is lowered, unless its numbers allow another; for
- * predictions of cost. */
+/* Returns the operation to which a call is usually lowered; for predictions of cost. */
 enum operation_kind filter_call_operation(const struct filter_call *call);
 
 /* Returns the operations whose kernels may support a filter, as bits. */

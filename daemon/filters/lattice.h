@@ -36,8 +36,7 @@ struct lattice lattice_for(double sigma);
 /* The spline: 2 half + 1 weights, of sum 1. */
 void lattice_spline(const struct lattice *lattice, double *spline);
 
-/* Sets the filter on the lattice, 2 radius + 1 weights of sum 1: the part of the Gaussian that the
- * two splines leave. */
+/* Sets the filter on the lattice, 2 radius + 1 weights of sum 1: the Gaussian less both splines. */
 void lattice_filter(const struct lattice *lattice, double sigma, double *filter);
 
 /* Sets the weights of a pixel's `taps` points, for each phase (see lattice_span); sums are 1. */

@@ -200,8 +200,7 @@ static void signals_fini(void)
 	loop_timer_fini(&drain);
 }
 
-/* Raises the soft limits to the hard ones: file descriptors serve clients; devices pin the arenas
- * in locked memory. */
+/* Raises the soft limits: descriptors serve clients; devices pin the arenas in locked memory. */
 static void raise_limits(void)
 {
 	static const __rlimit_resource_t resources[] = {RLIMIT_NOFILE, RLIMIT_MEMLOCK};

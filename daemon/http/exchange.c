@@ -158,8 +158,7 @@ static bool stays(struct exchange *x)
 	return true;
 }
 
-/* Suspends the connection until there is news. Returns false if the client has left, so that the
- * request must end. */
+/* Suspends the connection until there is news. False: the client has left; the request must end. */
 static bool exchange_suspend(struct exchange *x)
 {
 	x->gone = !stays(x);

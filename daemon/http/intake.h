@@ -59,8 +59,7 @@ extern struct limits limits; /* those in force */
 
 enum error intakes_init(const struct intake_calls *calls) MUST_CHECK;
 
-/* Makes room for a connection accepted at this socket. Returns false without memory; the connection
- * must not be served. */
+/* Makes room for a connection accepted here. False without memory: it must not be served. */
 bool intake_expect(int fd, const struct http_socket *origin) MUST_CHECK;
 const struct http_socket *intake_origin(int fd);
 

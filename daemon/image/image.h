@@ -55,8 +55,7 @@ extern const struct pixel_type_row {
 	double full_scale, midpoint;
 } pixel_type_rows[PIXEL_TYPES];
 
-/* Return the number of pixels; the bytes of one, of a row without padding, and of the whole image;
- * none overflows. */
+/* Return the pixels; the bytes of one, of a row without padding, of the image; none overflows. */
 uint64_t image_pixels(const struct image *image);
 size_t image_pixel_size(const struct image *image);
 size_t image_row_size(const struct image *image);

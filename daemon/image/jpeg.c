@@ -69,8 +69,7 @@ unsigned jpeg_huffman_count(const struct jpeg_huffman *table)
 	return count;
 }
 
-/* Codes are assigned in order (T.81 C.2), so those of more than JPEG_NEAR_BITS bits have the
- * highest prefixes. */
+/* Codes are assigned in order (T.81 C.2): those above JPEG_NEAR_BITS bits have the top prefixes. */
 bool jpeg_huffman_valid(const struct jpeg_huffman *table, enum jpeg_class class)
 {
 	unsigned count = jpeg_huffman_count(table), code = 0;

@@ -68,8 +68,7 @@ struct jpeg_work {
 
 enum { JPEG_WORK_SIZE = (sizeof(struct jpeg_work) + 63) / 64 * 64 };
 
-/* Returns true if a device can decode a scan with these numbers, whatever its bytes. For scans from
- * another process. */
+/* True if a device can decode a scan of these numbers, from another process, whatever its bytes. */
 bool jpeg_scan_valid(const struct jpeg_scan *scan);
 
 /* Returns true for a prefix code that libjpeg accepts: at least one code, none of only 1 bits, DC

@@ -73,8 +73,7 @@ struct link_owner {
 	 * have no more; it is closed afterwards unless the owner leaves -1. The link may be closed
 	 * in this call. */
 	void (*message)(void *context, struct link_message *message);
-	/* Nothing more will come: close the link. why: the other side's fault; NULL: it has closed
-	 * its end. */
+	/* No more will come: close the link. why: the other's fault; NULL: it has closed. */
 	void (*broken)(void *context, const char *why);
 };
 

@@ -9,8 +9,7 @@
 /* The content of MSG_START's memfd. A program reads the members for its kind of worker. */
 struct start {
 	uint32_t log_level; /* enum log_level */
-	/* codec: a bit (1 << enum format) for each allowed format; the bound on the bytes of its
-	 * own memory */
+	/* codec: a bit (1 << enum format) for each allowed format; its memory's bound, bytes */
 	uint32_t formats;
 	uint64_t memory;
 	/* device: 1: it sends the list of devices and exits; 1: it has no sandbox, for a driver

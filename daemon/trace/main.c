@@ -141,8 +141,7 @@ static json_t *attributes(const struct span *span)
 	return list;
 }
 
-/* Returns the request with these spans; the caller frees it. NULL without memory. Texts that are no
- * UTF-8 are left out. */
+/* Returns the request, which the caller frees; NULL without memory. Only UTF-8 texts are in it. */
 static char *encode(const struct span *spans, size_t number_of_spans)
 {
 	json_t *resource = json_array(), *list = json_array(), *request;

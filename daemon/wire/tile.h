@@ -118,8 +118,7 @@ enum error tiling_init(struct tiling *tiling, const struct chain *chain, const s
 /* Cuts as many pages as one was. */
 void tiling_set_pages(struct tiling *tiling, uint32_t pages);
 
-/* Return the strip that has a row of all pages' results, one below the other, and the row's number
- * within the strip. */
+/* Return the strip with a row of all pages' results, one below the other, and its number in it. */
 uint32_t tiling_strip(const struct tiling *tiling, uint32_t row);
 uint32_t tiling_row_in_strip(const struct tiling *tiling, uint32_t row);
 

@@ -106,8 +106,7 @@ de265_error de265_free_decoder(de265_decoder_context *decoder)
 	return next(decoder);
 }
 
-/* Links the library: where libheif's decoders are plugins, RTLD_NEXT does not find the libraries
- * that they load. */
+/* Links the library: RTLD_NEXT does not find those that plugins of libheif load. */
 static const char *(*const linked)(void)__attribute__((used)) = dav1d_version;
 
 int dav1d_open(Dav1dContext **decoder, const Dav1dSettings *settings)

@@ -366,8 +366,7 @@ void jxl_hide_packed(uint8_t *file, size_t size)
 
 /* The reader and the writer -------------------------------------------------------------------- */
 
-/* Compressed metadata would be expanded before its size is known, so only metadata that is known to
- * be small stays. */
+/* Compressed metadata would be expanded before its size is known: only known small ones stay. */
 static enum error check(const struct body *body, struct problem *problem)
 {
 	const bool packed = jxl_has_packed(body->at, body->size);

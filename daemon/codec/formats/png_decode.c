@@ -12,8 +12,7 @@
 #include "codec/formats/png_metadata.h"
 #include "codec/formats/row.h"
 
-/* Bytes of pixels, not counting one byte for each row. Larger images are better decoded row by
- * row. */
+/* Bytes of pixels, without a row's extra one. Larger images are better decoded row by row. */
 enum { PIXELS_MAX = 4 << 20 };
 enum { HEADER_SIZE = 13, WINDOW_MAX = 32 << 10 };
 

@@ -31,8 +31,7 @@ struct row_layout {
 	uint64_t start;  /* bytes before the rows */
 	size_t row_size; /* bytes */
 	bool bottom_up;  /* the last row comes first */
-	/* Makes a row of the file from a row of the answer. The file's row holds zeros, or an
-	 * earlier row. */
+	/* Makes a row of the file, which holds zeros or an earlier row, from one of the answer. */
 	void (*put)(const struct output_format *output, uint8_t *to, const uint8_t *row);
 };
 

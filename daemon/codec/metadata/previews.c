@@ -206,8 +206,7 @@ static void append_text(GMarkupParseContext *, const char *text, gsize size, gpo
 		append_escaped(x->kept, text, size);
 }
 
-/* Keeps the processing instructions at the packet's start and end; drops all others, and
- * comments. */
+/* Keeps the processing instructions at the packet's ends; drops all others, and comments. */
 static void append_instruction(GMarkupParseContext *, const char *text, gsize size, gpointer user,
                                GError **)
 {

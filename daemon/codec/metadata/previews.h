@@ -1,5 +1,4 @@
-/* Removes pictures from blocks of metadata: previews and thumbnails show what an image was before
- * it was filtered. */
+/* Removes pictures from metadata: previews show what an image was before it was filtered. */
 #pragma once
 
 #include <stddef.h>
@@ -11,8 +10,7 @@
  * block is malformed, because a part that cannot be parsed could be a picture. The intact beginning
  * of a truncated block is kept. */
 
-/* An XMP packet (ISO 16684-1). Pictures are text in it, under known names or as a long run of
- * base64. */
+/* An XMP packet (ISO 16684-1). Pictures are text there, of known names or long runs of base64. */
 GByteArray *previews_drop_from_xmp(const uint8_t *block, size_t size);
 
 /* Photoshop's image resources ("8BIM", after "Photoshop 3.0" as in JPEG or bare as in TIFF), or the

@@ -250,8 +250,7 @@ struct binary compile_process_compile(struct compile_process *p, const char *fil
 static const _Atomic uint64_t *aside_until;
 static int turns; /* timer signals during the current compilation */
 
-/* Handles the timer's signal. Renews the alarm, so that LIMIT_S limits processor time, not pauses.
- */
+/* Handles the timer's signal. Renews the alarm: LIMIT_S limits processor time, not pauses. */
 static void look(int)
 {
 	const struct timespec nap = {.tv_nsec = NAP_MS * 1000000};

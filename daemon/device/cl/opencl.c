@@ -148,8 +148,7 @@ cl_image_format device_image_format(uint32_t bands, enum pixel_type type, bool s
 	return (cl_image_format){bands == 4 ? CL_RGBA : CL_R, types[shares][type]};
 }
 
-/* Records which image objects are supported with these flags: of integers as they are, or of
- * shares. */
+/* Records which image objects are supported with these flags: of integers as such, or of shares. */
 static void list_images(const struct device *device, cl_mem_flags flags, bool shares,
                         uint32_t bands_of[PIXEL_TYPES])
 {

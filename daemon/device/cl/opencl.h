@@ -42,8 +42,7 @@ struct device {
 	size_t group_sides[2];
 };
 
-/* Opens a device by the indices of device_list(). ERR_NO_DEVICE, logged, if it does not exist or
- * cannot be opened. */
+/* Opens a device by the indices of device_list(). ERR_NO_DEVICE, logged, if that is impossible. */
 enum error device_open(struct device *device, unsigned platform, unsigned index) MUST_CHECK;
 void device_close(struct device *device);
 

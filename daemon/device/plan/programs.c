@@ -258,8 +258,7 @@ static bool compile(struct making *m, struct entry *e, const struct recipe *reci
 	return made;
 }
 
-/* True if an entry is in the cache and need not be in memory. The lock is held on entry and return,
- * not in between. */
+/* True if an entry is cached and need not be in memory. The lock is held, but not in between. */
 static bool stays_in_cache(struct programs *p, struct entry *e, const struct recipe *recipe)
 {
 	bool cached;
@@ -417,8 +416,7 @@ enum error programs_new(struct programs **programs, const struct device *device,
 	p->stop_fd = eventfd(0, EFD_CLOEXEC);
 	p->source = (struct program_source){device, kernel_dir, cache_open(cache_dir, cache_size)};
 	e = p->stop_fd < 0 ? ERR_MEMORY : ERR_OK;
-	/* Most needed first: bytes are the most frequent type, and images with alpha need floats.
-	 * JPEG's come last. */
+	/* Most needed first: bytes are most frequent, and alpha needs floats. JPEG's come last. */
 	for (int i = 0; i < PIXEL_TYPES; i++)
 		for (enum kernel k = 0; !e && k < KERNELS; k++)
 			if (variant_is_general(k) &&

@@ -77,8 +77,7 @@ struct step {
 		uint32_t words;
 		cl_int width, height, x, y;
 	} plane;
-	/* pixelate: side of a block; work-items that share a block; blocks, side by side, of a
-	 * work-item */
+	/* pixelate: side of a block; work-items that share it; adjacent blocks of a work-item */
 	struct {
 		uint32_t side, lanes, run;
 	} blocks;
@@ -160,8 +159,7 @@ bool region_is_transposed(const struct step *step, bool dst);
 /* Lays out the step's result in a buffer of its own: rows are packed so that pixel (x0, y0) is
  * aligned. Sets the view's origin and pitch, not its buffer. Returns the size in bytes. */
 uint64_t region_pack(const struct step *step, const struct tile *tile, struct view *view);
-/* Lays out the step's target by region_pack() if that is a scratch buffer, which KERNEL_EXTEND
- * finds laid out. */
+/* Lays out the step's target by region_pack() if it is scratch, which KERNEL_EXTEND finds so. */
 void region_lay_out(const struct step *step, const struct tile *tile, struct view views[PLACES]);
 
 /* Returns the bytes of the regions that the step reads and writes, each counted once. */

@@ -1,5 +1,4 @@
-/* Variants: the facts that the host needs to launch a kernel, and which variants can do a piece of
- * work on a device. */
+/* Variants: the facts for launching a kernel, and which can do a piece of work on a device. */
 #pragma once
 
 #include "device/cl/opencl.h"
@@ -66,8 +65,7 @@ struct work {
 /* True if row and column are weights of a mean: none is negative, each sum is 1, no offset. */
 bool work_is_mean(const struct operation *operation);
 
-/* True if the kernel must weight by alpha: for bilateral, or if premultiplied floats are too
- * inexact. */
+/* True if the kernel must weight by alpha: bilateral, or where floats are too inexact for it. */
 bool variant_weights_by_alpha(const struct operation *operation, enum pixel_type image_type);
 
 /* True if the kernel can do the work on this device, exactly enough. A kernel made for another kind
@@ -78,8 +76,7 @@ bool variant_applies(enum kernel kernel, const struct work *work, const struct d
 /* Returns the pixels that a group of resize_ring makes across; 0: too few, or it does not apply. */
 uint32_t variant_resize_pixels(const struct operation *operation, uint32_t bands, uint32_t group_x);
 
-/* Returns the most local memory that a kernel's group declares; VARIANT_LOCAL gets its local memory
- * at the launch. */
+/* Returns the most local memory that a kernel's group declares; VARIANT_LOCAL gets it at launch. */
 uint64_t variant_local_bytes(enum kernel kernel, const struct shape *shape, enum pixel_type type,
                              uint32_t radius_x, uint32_t radius_y, uint32_t bands);
 

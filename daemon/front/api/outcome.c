@@ -87,8 +87,7 @@ static void log_job(const char *id, const struct job *job, const char *end, enum
 	          job->error ? job->problem.detail : "");
 }
 
-/* Stages that the job did not have, such as the transfers of a device without memory of its own,
- * are not counted. */
+/* Stages that the job did not have, such as transfers in shared memory, are not counted. */
 static void observe_stages(const struct job *job)
 {
 	const struct job_times *t = &job->times;

@@ -16,8 +16,7 @@ struct remote *remote_new(int socket, void (*broken)(void *context, const char *
 /* Abandons the requests of a worker that has ended; asynchronous jobs go on. NULL is none. */
 void remote_free(struct remote *remote);
 
-/* Tells the worker to accept no more connections, except (last) those that wait, and to end each
- * after an answer. */
+/* Tells the worker to accept only (last) connections that wait, and to end each after an answer. */
 void remote_drain(struct remote *remote, bool last);
 
 /* Asks the worker for a sign of life. Returns false while an earlier question is unanswered. */

@@ -95,8 +95,7 @@ static bool is_current(const struct representation *one, const struct request *r
 	return loop_now() - one->made < (lasts < SECOND_NS ? lasts : SECOND_NS);
 }
 
-/* Lets the route answer, and keeps the answer under the key (owned from now on). Returns NULL if it
- * cannot be kept. */
+/* Lets the route answer, and keeps that under the key (owned from now on). NULL if it cannot. */
 static struct representation *make(struct request *r, char *key)
 {
 	uint64_t begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);

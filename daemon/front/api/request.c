@@ -1,5 +1,4 @@
-/* Requests: parses parameters into a chain and the options of a job, with an error for every
- * possible mistake. */
+/* Requests: parses parameters into a chain and a job's options, with errors for every mistake. */
 #include "front/api/request.h"
 
 #include <glib.h>

@@ -24,8 +24,7 @@ enum { DEADLINE_MAX_MS = 86400000 };
 struct fingerprint;
 struct request;
 
-/* Traits of a route's answers. SHARED: one answer serves all equal requests, see
- * representation.h. */
+/* Traits of a route's answers. SHARED: one serves all equal requests, see representation.h. */
 enum route_trait {
 	BY_ACCEPT = 1 << 0, /* the header Accept decides what they are */
 	SHARED_A_MOMENT = 1 << 1,

@@ -1,5 +1,4 @@
-/* Loads the configuration. Flags override environment variables, which override the file and the
- * defaults. */
+/* Loads the configuration: flags override the environment, that the file, and that the defaults. */
 #pragma once
 
 #include "base/error.h"

@@ -187,8 +187,7 @@ struct fair_item *fair_take(struct fair *fair, struct fair_flow *flow)
 	fair->count--;
 	more = flow->head;
 	for (struct fair_node *node = &flow->node; node->parent; node = node->parent) {
-		/* An item may be served out of turn, or after a mask excluded it: the tag must not
-		 * go back. */
+		/* Items may be served out of turn, or excluded by a mask: no tag goes back. */
 		if (node->parent->now < node->start)
 			node->parent->now = node->start;
 		node->parent->now += item->cost / node->parent->waiting;
@@ -208,8 +207,7 @@ void fair_charge(struct fair *fair, struct fair_flow *flow, double cost)
 
 		if (waits)
 			rest(node);
-		/* A tag in the past counts as now, so that a late charge still delays the node's
-		 * next turn. */
+		/* A tag in the past counts as now: late charges still delay the next turn. */
 		if (node->start < node->parent->now)
 			node->start = node->parent->now;
 		node->start += cost / node->weight;

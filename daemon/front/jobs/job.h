@@ -213,6 +213,5 @@ struct job *job_next_waiting(unsigned classes);
 /* Ends a job: records the outcome and calls `done`. Only the first call counts. */
 void job_finish(struct job *job, enum error error, const struct problem *problem);
 
-/* Ends a job that may still wait or run. Its owner is told at once; its codec worker and devices
- * drop it soon after. */
+/* Ends a job that may still wait or run. Its owner is told at once; workers drop it soon after. */
 void job_cancel(struct job *job, enum error error, const struct problem *problem);

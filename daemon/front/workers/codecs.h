@@ -10,8 +10,7 @@ void codecs_fini(void);
  * once they have no job. */
 void codecs_reload(void);
 
-/* Replaces an arena to which an abandoned process may still write. The job that uses it runs again
- * from the start. */
+/* Replaces an arena to which a lost process may still write. Its job runs again from the start. */
 void codecs_retire(unsigned arena);
 
 /* Takes back a codec worker's tile, filtered or failed; its job may have ended. Frees the task. */

@@ -27,6 +27,5 @@ struct device *load_soonest(double units, uint64_t allowed);
 /* Predicts the time in nanoseconds if all devices that are up share this work; 0 if none is. */
 double load_together(double units);
 
-/* Returns the largest number of samples in a tile of this chain: a millisecond's work for the
- * slowest device. */
+/* Returns the most samples in a tile of this chain: a millisecond's work for the slowest device. */
 uint64_t load_samples_max(const struct chain *chain);

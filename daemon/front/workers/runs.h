@@ -20,8 +20,7 @@ struct codec_run {
 	bool jpeg_out;
 	bool answer_late;       /* MSG_ANSWER goes with the result of the only tile */
 	uint64_t answer_pixels; /* a page's */
-	/* Maximum size of an answer that a device encodes, and that is opened when its size is
-	 * known; else 0. */
+	/* Maximum size of an answer by a device, opened when its size is known; else 0. */
 	uint64_t answer_max;
 	struct verified_tiles verified;
 };

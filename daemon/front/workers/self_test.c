@@ -52,8 +52,7 @@ struct self_test {
 	int in, out;
 };
 
-/* Returns a sample of the test image. Neighbours differ, but too little for most gradients to
- * exceed the range. */
+/* Returns a sample of the test image. Neighbours differ, but few gradients exceed the range. */
 static double sample(const struct image *image, int x, int y, int band)
 {
 	double full = pixel_type_rows[image->type].full_scale;

@@ -22,8 +22,7 @@ enum { SELF_TEST_ARENA = 1000 };
 struct self_test *self_test_new(const struct plan *plan, const struct kernel_set *kernels);
 void self_test_free(struct self_test **self_test);
 
-/* Sends the tiles to the worker of a device that is up and has none of them; sends them again to
- * its next worker. */
+/* Sends the tiles to a device's worker that is up and has none of them; to its next one again. */
 void self_test_send(struct self_test *self_test, struct worker *worker);
 /* Withdraws the tiles' arena and plans from the worker, once all tiles are back. */
 void self_test_withdraw(const struct self_test *self_test, struct worker *worker);

@@ -57,8 +57,7 @@ struct worker {
 	struct stall stall;       /* watches the process */
 	uint64_t dying_since;     /* loop_now() */
 	LIST_ENTRY(worker) place; /* in the list of all workers */
-	/* The next start, which the owner may put off in down() or later; or the time limit of the
-	 * current one. */
+	/* The next start, which the owner may put off in down() or later; or its time limit. */
 	struct loop_timer timer;
 	unsigned failures; /* since it last was stable */
 	uint64_t started;  /* loop_now() */
