@@ -2,6 +2,7 @@
  * children, those with something queued, in the order of their start tags. */
 #include "front/jobs/fair.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,8 +119,7 @@ static void flow_wake(struct fair *fair, struct fair_flow *flow)
 		LIST_REMOVE(flow, place);
 	flow->parked = false;
 	for (struct fair_node *n = &flow->node; n->parent && !n->waits; n = n->parent) {
-		if (n->start < n->parent->now)
-			n->start = n->parent->now;
+		n->start = fmax(n->start, n->parent->now);
 		wait_turn(fair, n);
 	}
 }
@@ -188,9 +188,8 @@ struct fair_item *fair_take(struct fair *fair, struct fair_flow *flow)
 	more = flow->head;
 	for (struct fair_node *node = &flow->node; node->parent; node = node->parent) {
 		/* Items may be served out of turn, or excluded by a mask: no tag goes back. */
-		if (node->parent->now < node->start)
-			node->parent->now = node->start;
-		node->parent->now += item->cost / node->parent->waiting;
+		node->parent->now =
+		    fmax(node->parent->now, node->start) + item->cost / node->parent->waiting;
 		rest(node);
 		node->start += item->cost / node->weight;
 		if (more)
@@ -208,9 +207,7 @@ void fair_charge(struct fair *fair, struct fair_flow *flow, double cost)
 		if (waits)
 			rest(node);
 		/* A tag in the past counts as now: late charges still delay the next turn. */
-		if (node->start < node->parent->now)
-			node->start = node->parent->now;
-		node->start += cost / node->weight;
+		node->start = fmax(node->start, node->parent->now) + cost / node->weight;
 		if (waits)
 			wait_turn(fair, node);
 	}
