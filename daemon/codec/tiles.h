@@ -60,8 +60,7 @@ struct tiles {
 	struct problem problem;
 };
 
-/* Prepares for a job. The caller keeps the job, the chain and the arena. No tile can be cut before
- * tiles_start(). */
+/* Prepares for a job. The caller keeps job, chain and arena. No tile is cut before tiles_start. */
 void tiles_init(struct tiles *tiles, const struct message_job *job, struct chain *chain, int socket,
                 const struct arena *arena);
 void tiles_start(struct tiles *tiles, const struct tiling *tiling);

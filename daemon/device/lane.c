@@ -598,8 +598,7 @@ static uint64_t time_between(cl_event first, cl_event last)
 	return first && !opencl_time_between(first, last ? last : first, &ns) ? ns : 0;
 }
 
-/* Fills in the time of each step for all tiles. If they ran one after the other the last one tells
- * the steps' shares. */
+/* Fills in each step's time for all tiles. If these ran in turn, the last tells steps' shares. */
 static void find_times(const struct lane *lane, uint64_t ns[])
 {
 	const struct pool_work *work = &lane->work;

@@ -40,8 +40,7 @@ struct chain *chain_before(const struct chain *chain, uint32_t call)
 		chain_append(before, FILTER_LINEAR, CHANNELS_ALL);
 	if (!canny)
 		return before;
-	/* The edges of the luma are found in a grey image, because pixels cannot hold every luma
-	 * beside every chroma. */
+	/* The luma's edges are found in grey: pixels cannot hold all luma beside all chroma. */
 	if (luma)
 		chain_append(before, FILTER_GRAYSCALE, channels);
 	if (sigma > 0)

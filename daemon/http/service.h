@@ -31,8 +31,7 @@ enum error service_init(int socket, const struct connection_calls *calls,
 /* Does pending work before each wait of the loop; returns the longest in milliseconds, -1: any. */
 int service_turn(void);
 
-/* Returns false while the front has been silent for a while, though it sends something twice a
- * second, or is full. */
+/* False while the front is full, or silent for a while: it sends something twice a second. */
 bool service_speaks(void);
 
 /* Returns true while so much waits for the front that nothing more should be read from clients. */

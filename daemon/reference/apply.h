@@ -28,8 +28,7 @@ struct canvas {
 /* A slack that allows any float32, but is finite, so that it can be multiplied by a weight of 0. */
 #define SLACK_UNLIMITED 1e60
 
-/* Errors as shares of the sum of magnitudes: the guarantee for float results, and the actual loss
- * of float32 sums. */
+/* Errors as shares of the magnitudes' sum: guaranteed for floats, and float32 sums' actual loss. */
 #define FLOAT_TOLERANCE 1e-5
 #define FLOAT_NOISE     1e-6
 

@@ -287,8 +287,7 @@ static enum error attach_metadata(VipsImage *image, const struct heif_image_hand
 		block = size ? malloc(size) : NULL;
 		there = block && !heif_image_handle_get_metadata(handle, ids[i], block).code;
 		if (there && !g_strcmp0(type, "Exif") && size > OFFSET) {
-			/* Skips the offset of the block's TIFF header; the block may have a
-			 * title. */
+			/* Skips the offset of the TIFF header in the block, maybe titled. */
 			e = bounds_check_exif(block + OFFSET, size - OFFSET, problem);
 			if (!e)
 				vips_image_set_blob_copy(image, VIPS_META_EXIF_NAME, block + OFFSET,

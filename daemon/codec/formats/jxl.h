@@ -26,8 +26,7 @@ enum { JXL_METADATA_MAX = 1 << 20 };
 
 /* Returns true if there is compressed metadata (boxes "brob"). */
 bool jxl_has_packed(const uint8_t *file, size_t size);
-/* Makes decoders skip compressed metadata, except EXIF and XMP that are small enough and the only
- * ones of their type. */
+/* Makes decoders skip compressed metadata, except small EXIF and XMP alone of their types. */
 void jxl_hide_packed(uint8_t *file, size_t size);
 
 /* Expands the only metadata of a type ("Exif", "xml ") if it is compressed. Returns a new block of

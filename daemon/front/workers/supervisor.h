@@ -68,8 +68,7 @@ struct worker {
 	unsigned restarts;
 };
 
-/* Opens the workers' programs. Files that replace them later, in an upgrade, are ignored until the
- * front restarts. */
+/* Opens the workers' programs. Files that replace them are ignored until the front restarts. */
 enum error supervisor_init(void) MUST_CHECK;
 void supervisor_fini(void);
 /* True if a worker's version differed from the front's; the loop was then stopped. */
