@@ -64,7 +64,7 @@ select_tests() {
 	done
 }
 
-# start NAME COMMAND...: runs it in the background, at most $at_once at a time, with this niceness.
+# start NAME COMMAND...: runs it in the background, at most $at_once at a time, $niceness nicer.
 start() {
 	while [ "$(jobs -pr | wc -l)" -ge "$at_once" ]; do wait -n || true; done
 	say "== $1"
@@ -75,7 +75,7 @@ start() {
 
 run() {
 	local status=0
-	renice -n "$niceness" "$BASHPID" >/dev/null
+	renice -n "$(($(nice) + niceness))" "$BASHPID" >/dev/null
 	"${@:2}" >"$logs/$1.log" 2>&1 </dev/null || status=$?
 	echo "$status" >"$logs/$1.status"
 }
