@@ -97,16 +97,16 @@ static json_t *schema_of_common(const struct common_parameter *p)
  * not matter for that. */
 static json_t *list_windows(enum filter filter, size_t at, const json_t *choices)
 {
-	struct filter_call call = {.filter = filter};
+	static struct chain chain;
 	json_t *list = json_array();
-	const struct parameter *p;
+	struct filter_call *call;
 	uint32_t x, y;
 
-	for (size_t i = 0; (p = filter_parameter(filter, i)); i++)
-		call.value[i] = p->default_;
+	chain_init(&chain);
+	call = chain_append(&chain, filter, CHANNELS_ALL);
 	for (size_t i = 0; i < json_array_size(choices); i++) {
-		call.value[at] = (double)i;
-		filter_radius(&call, &x, &y);
+		call->value[at] = (double)i;
+		filter_radius(call, &x, &y);
 		if (x || y)
 			json_array_append(list, json_array_get(choices, i));
 	}
