@@ -13,7 +13,7 @@ from imagefiles import write_png, write_pnm
 from jobs import PREFER, jobs_of
 from pixels import random_pixels
 from scripted import busy, problem
-from service import Process, multipart, poll, target_of
+from service import Process, poll, target_of
 
 GENERAL = ("--variant", "general")
 
@@ -27,8 +27,7 @@ def mask(tmp_path):
 
 def by_hand(service, image, mask, target, headers=None, status=200):
     """Returns the answer to a form, or the id of its job."""
-    body, kind = multipart([("image", "i", image), ("mask", "m", mask)])
-    answer = service.post(target, body, headers={"Content-Type": kind, **(headers or {})})
+    answer = service.post_masked(image, mask, target, headers)
     assert answer.status == status, answer
     return answer.body if status == 200 else answer.json()["id"]
 

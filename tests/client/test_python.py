@@ -24,7 +24,7 @@ import imagefiles
 from client import ppm
 from pixels import random_pixels
 from scripted import busy, problem
-from service import ONE_DEVICE, REPOSITORY, free_port, multipart, target_of
+from service import ONE_DEVICE, REPOSITORY, free_port, target_of
 
 SOURCES = REPOSITORY / "client/python"
 sys.path.insert(0, str(SOURCES))
@@ -161,8 +161,7 @@ def test_modes_of_pil(ask, service, mode, seen):
 # Masks --------------------------------------------------------------------------------------------
 
 def masked(service, image, mask, target):
-    body, kind = multipart([("image", "i", image), ("mask", "m", mask)])
-    answer = service.post(target, body, headers={"Content-Type": kind})
+    answer = service.post_masked(image, mask, target)
     assert answer.status == 200, answer
     return answer.body
 

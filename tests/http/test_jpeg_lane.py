@@ -9,7 +9,7 @@ import oracle
 from imagefiles import exif, pil, read_pil, written, write_png
 from jobs import begin
 from pixels import pairwise, random_pixels, smooth
-from service import ONE_DEVICE, multipart, poll, raw_kind, target_of
+from service import ONE_DEVICE, poll, raw_kind, target_of
 
 GAUSSIAN = [("gaussian", {"sigma": 1.1})]
 CHAINS = [GAUSSIAN, [("sobel", {})], [("box", {"size": 15}), ("sharpen", {})],
@@ -172,12 +172,11 @@ def test_left_to_codecs(lane, reason, side, expected, body, options):
 
 def test_mask(lane):
     """It is mixed with pixels, so both sides are left to codec workers."""
-    form, kind = multipart([("image", "a", SMALL), ("mask", "m", write_png(random_pixels(1, 9, 9, 1, "u8")))])
-    answers = []
+    mask, answers = write_png(random_pixels(1, 9, 9, 1, "u8")), []
     for codec in ("gpu", "cpu"):
         before = left(lane, reason="pixels")
         target = target_of(GAUSSIAN, codec=codec, variant="general")
-        answers.append(lane.post(target, form, headers={"Content-Type": kind}))
+        answers.append(lane.post_masked(SMALL, mask, target))
         assert by(answers[-1]) == "cpu" and left(lane, reason="pixels") == before + 2 * (codec == "gpu")
     assert answers[0].status == 200 and answers[0].body == answers[1].body != lane.post(target, SMALL).body
 

@@ -16,15 +16,10 @@ from service import ONE_DEVICE, multipart, raw_kind, target_of
 BLUR = [("gaussian", {"sigma": 2})]
 
 
-def send(service, image, mask, target, headers=None, fields=()):
-    body, kind = multipart([("image", "in", image), *fields, ("mask", "mask", mask)])
-    return service.post(target, body, headers={"Content-Type": kind, **(headers or {})})
-
-
 def masked(service, pixels, mask, filters=BLUR, **options):
     """Bare pixels through filters, with a mask, a file."""
     target = target_of(filters, raw=raw_kind(pixels), format="raw", **{"variant": "general", **options})
-    answer = send(service, np.ascontiguousarray(pixels).tobytes(), mask, target)
+    answer = service.post_masked(np.ascontiguousarray(pixels).tobytes(), mask, target)
     assert answer.status == 200, answer
     return answer.pixels
 
@@ -143,10 +138,10 @@ def test_pages(service):
     frames = [random_pixels(seed, 61, 470, 3, "u8") for seed in range(4)]
     mask = write_png(patches(1, 30, 1000))
     target = "/v1/filters/box?size=9&variant=general&format=raw"
-    each = [send(service, write_pnm(frame), mask, target).body for frame in frames]
+    each = [service.post_masked(write_pnm(frame), mask, target).body for frame in frames]
     file = several([imagefiles.pil(frame) for frame in frames], "TIFF")
-    assert send(service, file, mask, target + "&pages=all").body == b"".join(each)
-    assert send(service, file, mask, target + "&page=2").body == each[2]
+    assert service.post_masked(file, mask, target + "&pages=all").body == b"".join(each)
+    assert service.post_masked(file, mask, target + "&page=2").body == each[2]
 
 
 GREY = patches(3, 64, 48)
@@ -179,7 +174,7 @@ def test_large_masks(service, form):
     """That are mapped behind a large image; a parameter may lie between them, or behind."""
     pixels, mask = random_pixels(2, 700, 500, 3, "u8"), random_pixels(3, 1100, 900, 1, "u8")
     body, target = form(mask), "/v1/filters/gaussian?raw=700x500x3:u8&format=raw&variant=general"
-    got = send(service, pixels.tobytes(), body, target, fields=[("sigma", None, b"2")]).pixels
+    got = service.post_masked(pixels.tobytes(), body, target, fields=[("sigma", None, b"2")]).pixels
     everywhere = service.filter(pixels, BLUR, variant="general").pixels
     oracle.check(got, oracle.blended(pixels, everywhere, oracle.stretched(flat(mask), 700, 500)))
     assert len(body) > 900000
@@ -200,7 +195,7 @@ TARGET = "/v1/filters/box?size=5"
     (written(Image.new("1", (4100, 4100)), "PNG"), 422, "too-many-pixels", "the limit is 16777216")],
     ids=["text", "empty", "cut", "header", "grey-alpha", "rgb-alpha", "inks", "large"])
 def test_refused(service, mask, status, slug, says):
-    problem = send(service, IMAGE, mask, TARGET).refused(status, slug, says)
+    problem = service.post_masked(IMAGE, mask, TARGET).refused(status, slug, says)
     assert problem["parameter"] == "mask" and problem["detail"].startswith("mask: "), problem
 
 
@@ -218,13 +213,13 @@ def test_wrong_forms(service, fields, says):
 @pytest.mark.parametrize("target", [TARGET + "&mask=a.png", "/v1/chain?filters=sobel&mask=1"])
 def test_without_form(service, target):
     service.post(target, IMAGE).refused(400, "bad-parameter", "-F mask=@FILE", parameter="mask")
-    send(service, IMAGE, MASK, target).refused(400, "bad-parameter", parameter="mask")
+    service.post_masked(IMAGE, MASK, target).refused(400, "bad-parameter", parameter="mask")
 
 
 def test_with_resize(service):
-    send(service, IMAGE, MASK, "/v1/chain?filters=box,resize=width=9").refused(
+    service.post_masked(IMAGE, MASK, "/v1/chain?filters=box,resize=width=9").refused(
         400, "bad-parameter", "without resize", parameter="mask")
-    send(service, IMAGE, MASK, TARGET + "&feather=3").refused(400, "bad-parameter", parameter="regions")
+    service.post_masked(IMAGE, MASK, TARGET + "&feather=3").refused(400, "bad-parameter", parameter="regions")
 
 
 def test_alpha(service):
@@ -252,14 +247,14 @@ def test_jobs(launch):
     """Asynchronous ones, and such that outlive the service: the mask lies behind the image."""
     target = TARGET + "&variant=general"
     with launch("--codecs", "1", "--durable", "yes", environment=ONE_DEVICE) as service:
-        right = send(service, IMAGE, MASK, target)
+        right = service.post_masked(IMAGE, MASK, target)
         assert right.status == 200 and right.body != service.post(target, IMAGE).body
         key = {**PREFER, "Idempotency-Key": "k"}
         submit(service, MEDIUM, HEAVY)  # first
-        path = send(service, IMAGE, MASK, target, key).headers["Location"]
-        assert send(service, IMAGE, MASK, target, key).headers["Location"] == path
-        send(service, IMAGE + MASK[:1], MASK[1:], target, key).refused(422, "key-reused")
-        send(service, IMAGE, MASK, target + "&invert=1", key).refused(422, "key-reused")
+        path = service.post_masked(IMAGE, MASK, target, key).headers["Location"]
+        assert service.post_masked(IMAGE, MASK, target, key).headers["Location"] == path
+        service.post_masked(IMAGE + MASK[:1], MASK[1:], target, key).refused(422, "key-reused")
+        service.post_masked(IMAGE, MASK, target + "&invert=1", key).refused(422, "key-reused")
         assert service.get(path).json()["state"] == "waiting"
         service.kill()
         service.start()
@@ -269,6 +264,6 @@ def test_jobs(launch):
 def test_presets(launch):
     """A preset says what its clients get; a mask would change that."""
     with launch("--preset", "soft=filters=gaussian=sigma=2", "--codecs", "1") as service:
-        send(service, IMAGE, MASK, "/v1/presets/soft").refused(400, "bad-parameter", "a preset", parameter="mask")
+        service.post_masked(IMAGE, MASK, "/v1/presets/soft").refused(400, "bad-parameter", "a preset", parameter="mask")
     done = run("--check-config", "--preset", "soft=filters=gaussian=sigma=2&mask=1")
     assert done.returncode == INVALID and "mask: expected an image" in done.stderr

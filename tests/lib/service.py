@@ -310,6 +310,11 @@ class Client:
             return None
         return poll(answered, what="the kernel")
 
+    def post_masked(self, image, mask, target, headers=None, fields=()):
+        """Posts a form of an image, other fields, and a mask."""
+        body, kind = multipart([("image", "in", image), *fields, ("mask", "mask", mask)])
+        return self.post(target, body, headers={"Content-Type": kind, **(headers or {})})
+
     def identity(self, body, headers=None, **options):
         """Returns an image file through a filter that changes nothing."""
         return self.post(target_of([("convolve", {"kernel": "1"})], **options), body,

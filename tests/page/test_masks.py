@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 import imagefiles
-from service import BUILD, ONE_DEVICE, REPOSITORY, multipart
+from service import BUILD, ONE_DEVICE, REPOSITORY
 from test_layout import IN_SIGHT, OUTSIDE, PHONES
 from test_pages import (COLOUR, DONE, NEGATIVE, PIXEL, PNG, fragment, give, judge, judged, proxy, put, save, silent, spot,  # noqa
                         start, wait_fragment, wait_pixel)
@@ -50,17 +50,11 @@ def mask_of(browser):
     return body, np.asarray(image)
 
 
-def ask(service, target, mask, image=PNG):
-    """Returns the service's own answer to an image with a mask."""
-    body, kind = multipart([("image", "in", image), ("mask", "mask", mask)])
-    return service.post(target, body, headers={"Content-Type": kind})
-
-
 def assert_masked(browser, service, target="/v1/filters/invert", image=PNG):
     """The result is that of the service for the saved mask. Returns its values."""
     mask, values = mask_of(browser)
     browser.wait(DONE)
-    answer = ask(service, target, mask, image)
+    answer = service.post_masked(image, mask, target)
     assert answer.status == 200 and save(browser)[1] == answer.body
     return values
 
@@ -144,7 +138,7 @@ def test_loaded(browser, service):
         load(browser, content, name)
         browser.wait(f"{DONE} && {MAY_SAVE}")
         assert (assert_masked(browser, service) == (ramp if name == "m.png" else 255 - ramp)[..., 0]).all()
-    assert save(browser)[1] == ask(service, "/v1/filters/invert", imagefiles.write_png(255 - ramp)).body
+    assert save(browser)[1] == service.post_masked(PNG, imagefiles.write_png(255 - ramp), "/v1/filters/invert").body
     load(browser, imagefiles.written(imagefiles.pil(np.full((3, 4, 3), (255, 0, 0), np.uint8)), "png"))
     browser.wait(f"{DONE} && !document.querySelector('#name').textContent.startsWith('Opening')")
     assert (assert_masked(browser, service) == 76).all()  # luma
@@ -229,7 +223,7 @@ def test_of_a_large_image(browser, service, judged):
 
     target, values = "/v1/filters/invert", mask_of(browser)
     assert 2 ** 21 < values[1].size <= 2 ** 22
-    assert save(browser, "#save-whole") == ("large-filtered.png", ask(service, target, values[0], large).body)
+    assert save(browser, "#save-whole") == ("large-filtered.png", service.post_masked(large, values[0], target).body)
     assert parts([one for one in judged.requests if one.command == "POST"][-1].body) == {"image": large, "mask": values[0]}
 
 
@@ -303,7 +297,7 @@ def test_code(browser, service, tmp_path):
     mask, _ = mask_of(browser)
     (tmp_path / name).write_bytes(PNG)
     (tmp_path / "mask.png").write_bytes(mask)
-    expected = ask(service, f"/v1/chain?filters=gaussian=sigma=2,convolve=kernel=1+2+1&{pairs.replace(' ', '+')}", mask)
+    expected = service.post_masked(PNG, mask, f"/v1/chain?filters=gaussian=sigma=2,convolve=kernel=1+2+1&{pairs.replace(' ', '+')}")
     assert expected.status == 200 and save(browser)[1] == expected.body
     for language, command in (("curl", ["sh", "-c"]), ("convolve", ["sh", "-c"]), ("Python", ["/usr/bin/python3", "-c"])):
         browser.click(f"#tab-{language}")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import imagefiles
-from service import REPOSITORY, multipart
+from service import REPOSITORY
 
 PIXELS = np.arange(24 * 32 * 3, dtype=np.uint16).reshape(24, 32, 3).astype(np.uint8)
 PNG = imagefiles.write_png(PIXELS)
@@ -77,8 +77,7 @@ def test_filters_and_parameters(run, service, filters, target):
 def test_masks(run, service, filters, target):
     """A second image goes with the first, also for a job."""
     mask = imagefiles.write_png((PIXELS[:, :, :1] > 99).astype(np.uint8) * 255)
-    body, kind = multipart([("image", "in", PNG), ("mask", "mask", mask)])
-    answer = service.post(f"{target}&border=wrap", body, headers={"Content-Type": kind})
+    answer = service.post_masked(PNG, mask, f"{target}&border=wrap")
     assert answer.status == 200 and answer.body != expected(service, f"{target}&border=wrap").body
     assert run(f"const mask = new Uint8Array(arguments[2]), parameters = {{border: 'wrap', mask}}, {{blob}} = await service.apply(image, {filters}, parameters);"
                f"const job = await service.submit(image, {filters}, {{...parameters, mask: new Blob([mask])}});"
