@@ -199,8 +199,8 @@ def starts_from_either(disk, jobs, right):
 
 
 def attack(launch, directory, right, act, chosen, before=None, jobs=()):
-    """Has a service that acts killed at each of the chosen points; it begins with a copy of a state
-    directory, and of what is known of its jobs."""
+    """Has a service that acts killed at each of the chosen points: a slice of them, or those near the
+    first of a call. It begins with a copy of a state directory, and of what is known of its jobs."""
     def run(fault):
         disk = Disk(launch, directory / (fault or "counted"), before)
         disk.fail(fault)
@@ -209,7 +209,11 @@ def attack(launch, directory, right, act, chosen, before=None, jobs=()):
         run_until_killed(told.service, lambda: act(told), fault)
         return disk, told.jobs
     counted, _ = run("")
-    points = points_of(counted.calls)[chosen]
+    points = points_of(counted.calls)
+    if not isinstance(chosen, slice):
+        first = [call for _, call in points].index(chosen)
+        chosen = slice(max(first - 25, 0), first + 25)
+    points = points[chosen]
     for fault, call in points:
         print(f"{fault}: {call}")
         starts_from_either(*run(fault), right)
