@@ -750,11 +750,12 @@ def shared_cache(tmp_path_factory):
     directory.mkdir(parents=True, exist_ok=True)
     with once(f"{directory}.lock") as first:
         if first:
-            started = (Service(tmp_path_factory.mktemp("first"), directory) for _ in range(2))
-            with next(started) as one, next(started) as other, concurrent.futures.ThreadPoolExecutor() as pool:
-                # Each makes a program at a time.
-                list(pool.map(Service.ask_all, (one, other), (TYPES, TYPES), (CHAINS_OF_ALL[::2], CHAINS_OF_ALL[1::2])))
-                one.rest(programs=True)
+            with Service(tmp_path_factory.mktemp("first"), directory) as service, concurrent.futures.ThreadPoolExecutor() as pool:
+                # One of its compilers makes what is asked for, the patient one the rest.
+                asked = pool.submit(service.ask_all, chains=CHAINS_OF_ALL[::2])
+                service.compiled(lambda: asked.done() and not service.total("convolved_programs_pending"))
+                asked.result()
+                service.rest(programs=True)
             shutil.copytree(directory, general_programs(directory), dirs_exist_ok=True,
                             ignore=shutil.ignore_patterns("driver-*"))  # a driver's goes when it will
     return directory
