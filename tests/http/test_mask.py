@@ -8,6 +8,7 @@ from PIL import Image
 import imagefiles
 import oracle
 from command import INVALID, run
+from fixtures import some
 from imagefiles import several, write_png, write_pnm, written
 from jobs import HEAVY, MEDIUM, PREFER, submit
 from pixels import random_pixels, seed_of, smooth
@@ -53,14 +54,14 @@ def agree(service, pixels, mask, body, filters=BLUR, alpha=False, invert=0, part
     assert not np.array_equal(got, everywhere) and not np.array_equal(got, pixels[part])
 
 
-@pytest.mark.parametrize("kind, bands, alpha, filters, size, shape, more", [
+@pytest.mark.parametrize("kind, bands, alpha, filters, size, shape, more", some([
     ("u8", 3, False, BLUR, (203, 2600), (1, "u8"), {}),
     ("u16", 2, True, [("pixelate", {"size": 9})], (203, 2600), (1, "u16"), {"invert": 1}),
     ("f32", 4, True, BLUR + [("sobel", {})], (67, 801), (3, "u8"), {"border": "reflect"}),
     ("u8", 4, True, [("box", {"size": 31})], (409, 5211), (1, "u16"), {"border": "wrap"}),
     ("u8", 1, False, [("unsharp", {}), ("box", {"size": 31})], (1, 1), (1, "u8"), {"invert": 1}),
     ("u8", 3, False, [("gaussian", {"sigma": 20})], (7, 5), (3, "u16"), {"channels": "luma"}),
-    ("u16", 5, False, BLUR, (1, 77), (1, "u8"), {}), ("f32", 1, False, BLUR, (203, 50), (1, "f32"), {})])
+    ("u16", 5, False, BLUR, (1, 77), (1, "u8"), {}), ("f32", 1, False, BLUR, (203, 50), (1, "f32"), {})]))
 def test_exact(service, kind, bands, alpha, filters, size, shape, more):
     """The image has many tiles; masks are smaller and larger in each direction."""
     pixels = random_pixels(seed_of(kind, bands), 203, 2600, bands, kind, alpha)

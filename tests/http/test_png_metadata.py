@@ -1,4 +1,5 @@
 """PNGs' metadata: applied and kept, whoever decodes the pixels; X-Lost names losses."""
+import itertools
 import struct
 import zlib
 
@@ -6,6 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from fixtures import some
 from imagefiles import (PNG_SIGNATURE, png_chunk, png_chunks, read_pil, several, shown, write_png,
                         written)
 from pixels import random_pixels
@@ -38,9 +40,8 @@ FILES = {"own": write_png(PIXELS), "large": written(Image.fromarray(LARGE), "PNG
          "palette": written(Image.fromarray(PIXELS).quantize(40), "PNG")}
 
 
-@pytest.mark.parametrize("kind", FILES)
-@pytest.mark.parametrize("orientation", [1, 3, 6])
-@pytest.mark.parametrize("place", ["before", "after", "exif", "APP1", "bare"])
+@pytest.mark.parametrize("kind, orientation, place", some(
+    itertools.product(FILES, [1, 3, 6], ["before", "after", "exif", "APP1", "bare"]), 4))
 def test_orientation(service, kind, orientation, place):
     """EXIF in its chunk, wherever that is, or as a text in hexadecimal."""
     block = EXIF % orientation

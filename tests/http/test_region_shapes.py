@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import oracle
+from fixtures import some
 from pixels import random_pixels, seed_of
 
 BLUR = [("gaussian", {"sigma": 2})]
@@ -55,12 +56,12 @@ def merged(mask, inside, outside):
     return np.where(mask[:, :, None], inside, outside)
 
 
-@pytest.mark.parametrize("kind, bands, alpha, filters, more", [
+@pytest.mark.parametrize("kind, bands, alpha, filters, more", some([
     ("u8", 3, False, BLUR, {}), ("u16", 2, True, [("pixelate", {"size": 9})], {}),
     ("f32", 4, True, BLUR + [("sobel", {})], {"border": "reflect"}),
     ("u8", 1, False, [("unsharp", {}), ("box", {"size": 31})], {"border": "wrap"}),
     ("u8", 3, False, [("gaussian", {"sigma": 20})], {"channels": "luma"}),
-    ("u16", 3, False, BLUR, {"channels": "green"})])
+    ("u16", 3, False, BLUR, {"channels": "green"})]))
 def test_exact(service, kind, bands, alpha, filters, more):
     """The image has many tiles, and no shape touches most of them."""
     pixels = random_pixels(seed_of(kind, bands), 203, 2600, bands, kind, alpha)

@@ -1,5 +1,6 @@
 """Changes of size against the oracle, Pillow, and the same filters one request after another."""
 import io
+import itertools
 
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ from PIL import Image, ImageSequence
 
 import imagefiles
 import oracle
+from fixtures import some
 from pixels import BANDS, BORDER_VALUES, pairwise, random_pixels
 
 HALF = ("resize", {"width": "50%"})
@@ -55,10 +57,9 @@ def test_narrow(service, width, height, size):
         oracle.check(service.filter(pixels, filters, border=border).pixels, oracle.filtered(pixels, filters, border))
 
 
-@pytest.mark.parametrize("border", BORDERS)
-@pytest.mark.parametrize("filters", [
+@pytest.mark.parametrize("filters, border", some(itertools.product([
     [HALF], [BEFORE, ("resize", {"width": "7%"}), AFTER], [("resize", {"width": "230%", "enlarge": 1}), ("box", {"size": 21})],
-    [("box", {"size": 41}), ("resize", {"width": 200, "height": 90, "fit": "cover"}), ("median", {})]], ids=range(4))
+    [("box", {"size": 41}), ("resize", {"width": 200, "height": 90, "fit": "cover"}), ("median", {})]], BORDERS), 3))
 def test_arenas(launch_small, service, filters, border):
     """In tiles of any height, also such that share rows."""
     pixels = random_pixels(3, 503, 399, 3, "u8")

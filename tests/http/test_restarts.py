@@ -10,6 +10,7 @@ import pytest
 import oracle
 from clients import Clients
 from command import passing
+from fixtures import some
 from pixels import random_pixels
 from service import Client, Process, poll, read_answer, request_head
 
@@ -53,7 +54,7 @@ REQUEST = request_head("/v1/filters/box?raw=100x80x3:u8&format=raw",
                        f"Content-Length: {IMAGES[0].nbytes}")
 
 
-@pytest.mark.parametrize("before", [0, 20, len(REQUEST), len(REQUEST) + 5000])
+@pytest.mark.parametrize("before", some([20, 0, len(REQUEST) + 5000, len(REQUEST)]))
 def test_accepted_is_served(launch_one, before):
     """A connection that was there before SIGTERM, however much of its request had come. Nobody is let
     in who would not be answered, and idle connections do not hold the service."""

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 import oracle
+from fixtures import some
 from pixels import random_pixels, seed_of
 from service import poll
 
@@ -93,7 +94,7 @@ HALF = np.float32(0.5)
 JUST = [np.nextafter(HALF, np.float32(way)) for way in (0, 1)]
 
 
-@pytest.mark.parametrize("name, one, row, wanted", [
+@pytest.mark.parametrize("name, one, row, wanted", some([
     *(("threshold_" + name, ("threshold", {"value": 0.4}), row, [0, 0, np.iinfo(row.dtype).max])
       for name, row in (("packed", np.uint8([101, 102, 103])), ("rows", np.uint16([26213, 26214, 26215])))),
     ("threshold_rows", ("threshold", {"value": 0.5}), np.float32([JUST[0], HALF, JUST[1]]), [0, 0, 1]),
@@ -108,7 +109,7 @@ JUST = [np.nextafter(HALF, np.float32(way)) for way in (0, 1)]
     # The slope of a step of 51 is 204, as is 0.8.
     *(("canny_packed", ("canny", {"sigma": 0, "low": low, "high": 0.8}),
        np.uint8([0, 0, 0, 51, 51, 51, 0, 0, 0, 52, 52, 52]), [0, 0, 0, 0, 0, 0, 0, 0, 255, 0, 0, 255])
-      for low in (0.4, 0.8))], ids=str)
+      for low in (0.4, 0.8))]), ids=str)
 def test_equality(service, name, one, row, wanted):
     """A sample that equals a limit is not above it, and one that equals another may stand for it."""
     for variant in (name, "general", "reference"):

@@ -1,5 +1,11 @@
-"""Fixtures that modules make for themselves."""
+"""Fixtures that modules make for themselves, and choices of cases."""
 import pytest
+
+
+def some(cases, every=2):
+    """Cases for parametrize, the first of every so many; the others are slow."""
+    return [pytest.param(*(case if isinstance(case, tuple) else [case]), marks=() if i % every == 0 else pytest.mark.slow)
+            for i, case in enumerate(cases)]
 
 
 def service_with(*options, **more):
