@@ -262,7 +262,7 @@ def test_addresses_at_once(launch):
         worker, = service.workers("http")
         connections = []
         for _ in range(5):
-            with worker.stopped():
+            with Process(service.process.pid).stopped(), worker.stopped():  # the front would end a stopped worker
                 for client in (service, Client("127.0.0.1", port)):
                     connections.append(stack.enter_context(client.socket()))
                     connections[-1].sendall(request_head("/v1/filters", method="GET"))
