@@ -3,11 +3,12 @@ two, are refused and end the connection; every request is answered."""
 import re
 import socket
 import subprocess
+import time
 
 import pytest
 
 from certificates import tls_address
-from service import SMALL, raw_kind, read_answer
+from service import SMALL, poll, raw_kind, read_answer
 
 GET = "GET /livez HTTP/1.1\r\nHost: x\r\n"
 BOX = f"POST /v1/filters/box?raw={raw_kind(SMALL)}&format=raw HTTP/1.1\r\nHost: x\r\n"
@@ -167,8 +168,13 @@ def encrypted(launch, shared, tmp_path_factory):
 
 
 @pytest.fixture(params=["plain", pytest.param("TLS", marks=pytest.mark.slow)])
-def connection(request, shared, encrypted):
-    with (encrypted if request.param == "TLS" else shared).socket() as opened:
+def client(request, shared, encrypted):
+    return encrypted if request.param == "TLS" else shared
+
+
+@pytest.fixture
+def connection(client):
+    with client.socket() as opened:
         yield opened
 
 
@@ -222,20 +228,40 @@ def test_after_the_last_request(service, follows):
     assert found.count(b"HTTP/1.1 ") == 1 and found.startswith(b"HTTP/1.1 200"), found
 
 
+def sent_whole(connection, *pieces):
+    """Returns the answer that a client finds that sends all before it looks."""
+    for piece in pieces:
+        connection.sendall(piece)
+    return read_answer(connection)
+
+
+def in_time(client, talk):
+    """Returns what a talk over a new connection returns. The service goes on reading for 2 s after its
+    answer: whoever is slower may find a reset, and talks again."""
+    def done():
+        begun = time.monotonic()
+        with client.socket() as connection:
+            try:
+                return talk(connection)
+            except OSError:
+                assert time.monotonic() - begun > 2, "a reset"
+                return None
+    return poll(done, what="a client that is fast enough")
+
+
 @pytest.mark.parametrize("text, more, status", [
     (CHUNK_SIZE.replace("…", "zz"), b"x" * 65536, 400),
     (CHUNKED.replace("box", "none"), b"10000\r\n" + b"x" * 65536 + b"\r\n", 404)], ids=shown)
 def test_answer_while_sending(service, text, more, status):
     """The refusal reaches a client that goes on sending more than is dropped, and whose connection
     then ends."""
-    with service.socket() as connection:
-        connection.sendall(text.encode("latin-1"))
-        for _ in range(150):
-            connection.sendall(more)
-        assert read_answer(connection).status == status
+    def talk(connection):
+        answer = sent_whole(connection, text.encode("latin-1"), *[more] * 150)
         with pytest.raises(ConnectionError):
             while True:
                 connection.sendall(more)
+        return answer
+    assert in_time(service, talk).status == status
 
 
 def test_options(service):
@@ -278,11 +304,9 @@ FORM = ("POST /v1/filters/box HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/for
     (f"POST /v1/filters/none {CHUNK}", 404), (f"PUT /v1/filters/box {CHUNK}", 405),
     (FORM + "nonsense\r\n", 400),
     (FORM + "Content-Disposition: form-data; name=sigma\r\n\r\n", 400)], ids=shown)  # a long text
-@pytest.mark.parametrize("connection", ["plain", "TLS"], indirect=True)
-def test_long_body_that_is_refused(connection, text, status):
+@pytest.mark.parametrize("client", ["plain", "TLS"], indirect=True)
+def test_long_body_that_is_refused(client, text, status):
     """A client that sends all of it before it looks finds the answer, not a reset."""
-    connection.sendall(text.encode())
-    for _ in range(LONG >> 20):
-        connection.sendall(b"a" * (1 << 20))
-    answer = read_answer(connection)
+    answer = in_time(client, lambda connection: sent_whole(
+        connection, text.encode(), *[b"a" * (1 << 20)] * (LONG >> 20)))
     assert answer.status == status and answer.problem, answer
