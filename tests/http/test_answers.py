@@ -19,8 +19,8 @@ PNG = imagefiles.write_png(PIXELS)
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 
-# A client that says nothing for two seconds has lost.
-impatient = service_with("--idle-timeout", "2", "--codecs", "2", "--max-body", "100000",
+# A client that says nothing for four seconds has lost.
+impatient = service_with("--idle-timeout", "4", "--codecs", "2", "--max-body", "100000",
                          "--log-level", "debug")
 
 
@@ -126,7 +126,7 @@ def test_shared_no_longer_than_a_second(impatient):
     found, end = [], time.monotonic() + 1.5
 
     def ask(_):
-        while time.monotonic() < end:
+        while time.monotonic() < end or len({when for _, when in [*found]}) < 2:
             found.append((time.time(), made(impatient.get("/metrics"))))
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         list(pool.map(ask, range(8)))
@@ -238,7 +238,7 @@ def test_stalled_body(impatient):
             connection.sendall(sent)
         for connection in connections:
             answer = read_answer(connection)
-            assert time.monotonic() - began > 1.9
+            assert time.monotonic() - began > 3.9
             answer.refused(408, "request-timeout")
             assert answer.headers["Connection"] == "close" and not connection.recv(1)
             assert "total" in answer.timing and answer.headers["X-Request-Id"]
@@ -258,7 +258,7 @@ def test_slow_body_is_served(impatient):
         connection.sendall(head(len(PNG)))
         step = len(PNG) // 5
         for i in range(0, len(PNG), step):
-            time.sleep(0.5)
+            time.sleep(1)
             connection.sendall(PNG[i:i + step])
         assert read_answer(connection).status == 200
 

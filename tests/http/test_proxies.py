@@ -23,7 +23,7 @@ def behind(launch, tmp_path_factory):
     path = f"{tempfile.mkdtemp()}/socket"
     with launch("--trusted-proxies", f"{PROXY};10.1.0.0/16;2001:db8:1::/48;unix", "--log-format", "json",
                 "--log-level", "debug", *options, "--listen", f"unix:{path}", "--max-connections",
-                "40", "--header-timeout", "2") as service:
+                "40", "--header-timeout", "5") as service:
         service.secure, service.path = secure, path
         yield service
 
