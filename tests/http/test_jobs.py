@@ -172,19 +172,21 @@ def test_progress(one):
 def test_all_who_wait(one):
     """Long polls and listeners hear of the end; those that leave take nothing from others. Events:
     the present state at once, then tiles as they are done, not too often, then the end."""
-    job, began = submit(one, MEDIUM, HEAVY), time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        listeners = [pool.submit(lambda: list(Events(one, job))) for _ in range(3)]
+        with busy(one):  # the job waits for its listeners
+            job, began = submit(one, MEDIUM, HEAVY), time.monotonic()
+            present = [Events(one, job) for _ in range(4)]
+            first = [next(events) for events in present]
+        leaver = present.pop()
+        listeners = [pool.submit(list, events) for events in present]
         result = pool.submit(one.get, f"{job}/result?wait=300")
-        leaver = Events(one, job)
-        next(leaver)
         with one.socket() as connection:
             connection.sendall(request_head(f"{job}?wait=300", method="GET"))
             look(one, job)  # by then the poll waits
         leaver.close()
         assert ended(one, job)["state"] == "done"
         assert result.result(200).kind == (*MEDIUM.shape, "u8")
-        heard = [listener.result(200) for listener in listeners]
+        heard = [[event, *listener.result(200)] for event, listener in zip(first, listeners)]
     took = time.monotonic() - began
     for events in heard:
         assert [name for name, _ in events] == ["progress"] * (len(events) - 1) + ["end"], events
@@ -325,8 +327,8 @@ def test_result_that_leaves_no_room(bounded):
 
 def test_bounded_by_time(launch):
     with launch("--codecs", "1", "--result-time", "1") as service:
-        job = submit(service)
         began = time.monotonic()
+        job = submit(service)
         poll(lambda: service.get(job).status == 404, 60, "the end of the time")
         assert time.monotonic() - began >= 0.9
         assert service.total("convolved_stored_jobs") == 0
