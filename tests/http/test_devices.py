@@ -109,8 +109,8 @@ def test_gone(pair):
         stuck = pool.submit(filter_on, pair, LARGE, "cpu1")
         poll(lambda: waits(pair) or stuck.done(), 60, "a queued tile", 0.05)
         early = stuck.done()  # on a busy machine the device may have been away for too long by now
-        reload(pair, "codecs=3\ntile-timeout=2\njob-timeout=40\ndevice=0:0\n")
         begun = time.monotonic()
+        reload(pair, "codecs=3\ntile-timeout=2\njob-timeout=40\ndevice=0:0\n")
         detail = stuck.result().refused(503, "no-device")["detail"]
         assert "may use" in detail or (early and "matches is up" in detail), detail
         assert early or time.monotonic() - begun > 2, "it may come back"

@@ -272,7 +272,7 @@ def test_job_timeout(launch):
         started = time.monotonic()
         service.filter(np.zeros((6000, 4000, 4), np.uint8), filters).refused(504, "timeout")
         assert time.monotonic() - started > 1.5
-        works(service)
+        poll(service.works, what="the next image, which has 2 s, too")
         poll(lambda: service.total("convolved_tiles_in_flight") == 0, 60, "idle devices")
         assert len(service.workers("device")) == 1 and len(service.workers("codec")) == 1
 

@@ -92,7 +92,10 @@ def test_overload(launch):
         with load.watching(service, 0.1) as most:
             assert not generator.closed_loop(4, 1)
             capacity = load.statuses(generator.done)[200]
-            assert not generator.open_loop(3 * capacity, 2), "some are not answered"
+            for times in 3, 6, 12:  # capacity as it was measured, perhaps while others had the processors
+                assert not generator.open_loop(times * capacity, 2), "some are not answered"
+                if 429 in load.statuses(generator.done):
+                    break
         seen = load.statuses(generator.done)
         assert set(seen) == {200, 429}
         assert not load.differences(collections.Counter(), load.counted(service), seen)

@@ -64,10 +64,14 @@ def test_faults_are_warnings(logged):
     start_with(logged, "--log-level", "warning")
     assert logged.filter(SMALL, [("box", {})]).status == 200
     assert logged.filter(SMALL, [("box", {"size": 2})]).status == 400
-    for kind in ("codec", "device"):
-        for worker in poll(lambda k=kind: logged.workers(k), 60, kind):  # /proc may leave some out
-            worker.kill(signal.SIGSTOP)
-    late = logged.filter(SMALL, [("box", {})], deadline_ms=50)  # before others take their places
+
+    def late():
+        for kind in ("codec", "device"):
+            for worker in poll(lambda k=kind: logged.workers(k), 60, kind):  # /proc may leave some out
+                worker.kill(signal.SIGSTOP)
+        answer = logged.filter(SMALL, [("box", {})], deadline_ms=50)
+        return answer.status != 200 and answer
+    late = poll(late, what="an answer before others take their places")
     late.refused(504, "deadline-missed")
     line, = poll(lambda: re.findall(".*request.*\n", logged.log.read_text()))
     assert line.startswith(f"convolved: warning: request {late.headers['X-Request-Id']}")
