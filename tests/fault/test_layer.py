@@ -92,8 +92,7 @@ def faulty(launch, fault, warm):
     return start
 
 
-BRIEF = ("--tile-timeout", "1")
-TRIED_ALWAYS = (*BRIEF, "--quarantine-failures", "100000", "--start-timeout", "3")
+TRIED_ALWAYS = ("--tile-timeout", "1", "--quarantine-failures", "100000", "--start-timeout", "3")
 
 
 def asking(service, clients=3, requests=None, **options):
@@ -319,7 +318,7 @@ def test_flipped_bit(faulty, fault):
     out otherwise the device is quarantined, filters a test tile and is up again. The next time
     within two minutes it has only to filter a test tile: whether the tile came out otherwise is a codec
     worker's word, and that is not to keep a device away."""
-    with faulty(*BRIEF) as service:
+    with faulty() as service:
         with asking(service, clients=2, verify=1) as load:
             load.more(5)
             fault.arm("clEnqueueNDRangeKernel 1 flip")
@@ -339,7 +338,7 @@ def test_flipped_bit(faulty, fault):
 def test_always_wrong_alike(faulty, fault):
     """The tile comes out right of the other device, and a test tile finds it out. It stays in
     quarantine while it is wrong, and clients do not notice."""
-    with faulty(*BRIEF) as service:
+    with faulty() as service:
         with asking(service, clients=2, verify=1) as load:
             fault.arm("clEnqueueNDRangeKernel 1 flip keep")
             load.until(lambda: state(service) == "quarantined", "a quarantine", 0.005)
@@ -352,7 +351,7 @@ def test_always_wrong_alike(faulty, fault):
 
 def test_repeated_failures(faulty, fault):
     """A device that fails again and again is quarantined, and tested before it is used."""
-    with faulty(*BRIEF, "--quarantine-failures", "3") as service:
+    with faulty("--quarantine-failures", "3") as service:
         fault.arm("clFinish 5 lost keep")
         with asking(service) as load:
             load.until(lambda: state(service) in ("quarantined", "probing"), "a quarantine")
@@ -366,7 +365,7 @@ def test_repeated_failures(faulty, fault):
 def test_vanishes(faulty, fault, number):
     """CL_DEVICE_NOT_AVAILABLE, whatever is called. The other device does its work; without one, requests
     are refused. It is looked for again and again, and used when it is there."""
-    with faulty(*BRIEF, "--quarantine-failures", "3", "--job-timeout", "30", **number) as service:
+    with faulty("--quarantine-failures", "3", "--job-timeout", "30", **number) as service:
         alone = len(devices(service)) == 1
         with asking(service) as load:
             load.more(20)
@@ -425,7 +424,7 @@ def test_endless_on_a_gpu(faulty, fault):
 @pytest.mark.slow
 def test_slow_compiler(faulty, fault):
     """A tile that waits for the program that its request insists on is not its device's delay."""
-    with faulty(*BRIEF) as service:
+    with faulty("--tile-timeout", "2") as service:
         fault.arm("clBuildProgram 1 slow")
         answer = service.filter_when_compiled(*IMAGES[1], variant="separable_wide", device="cpu0")
         assert answer.status == 200, answer
@@ -442,7 +441,7 @@ def test_compiler_crashes(faulty, fault, tmp_path):
     with (kernels / "general/gradient.cl").open("a", encoding="utf-8") as file:
         file.write(f"/* {os.urandom(8).hex()}: in no cache */\n")
     fault.arm("clCreateProgramWithSource 1 abort keep")
-    with faulty(*BRIEF, "--kernel-dir", str(kernels), **ONE_DEVICE) as service:
+    with faulty("--kernel-dir", str(kernels), **ONE_DEVICE) as service:
         assert "gradient cannot be compiled" in sobel().refused(500, "device-failed")["detail"]
         assert service.filter(IMAGES[1][0], [("box", {})], variant="general").status == 200
         fault.disarm()
