@@ -4,7 +4,7 @@ import concurrent.futures
 import imagefiles
 import oracle
 from pixels import random_pixels
-from service import poll
+from service import PATIENCE, poll
 
 # Some seconds of work in many tiles.
 LARGE = random_pixels(1, 4000, 3000, 3, "u8")
@@ -24,16 +24,21 @@ class InFlight:
     """A large request on a thread of its own, begun when a device works on one of its tiles."""
 
     def __init__(self, service, pixels=LARGE, filters=SLOW):
-        before = service.total("convolved_tiles_total")
-        self.service, self.size = service, pixels.nbytes
-        self.answer = concurrent.futures.ThreadPoolExecutor(1).submit(
-            service.filter, pixels, filters, timeout=120, variant="general")
+        self.service, self.size, self.answer = service, pixels.nbytes, None
+        pool = concurrent.futures.ThreadPoolExecutor(1)
 
         def begun():
+            if not self.answer or self.done:  # whoever polls was held up
+                self.before = service.total("convolved_tiles_total")
+                self.answer = pool.submit(service.filter, pixels, filters, variant="general")
             metrics = service.metrics()
             return (metrics.total("convolved_tiles_in_flight") >= 1
-                    and metrics.total("convolved_tiles_total") > before)
+                    and metrics.total("convolved_tiles_total") > self.before)
         poll(begun, 60, "a tile in flight", 0.005)
+
+    @property
+    def done(self):
+        return self.answer.done()
 
     @property
     def codec(self):
@@ -41,7 +46,7 @@ class InFlight:
         return next(p for p in self.service.workers("codec") if self.size in p.open_sizes)
 
     def result(self):
-        return self.answer.result(120)
+        return self.answer.result(PATIENCE)
 
     def gives(self, body):
         """Asserts that this is the result."""
