@@ -113,7 +113,7 @@ def test_endless(hostile, mode, more, seconds):
         limit = re.search(r"more processor time than one of its size may; the limit is ([\d.]+) s", detail)
         # A few pixels take more.
         assert seconds * slower <= float(limit[1]) < (seconds + 0.05) * slower, detail
-        assert served > 2
+        assert served > 1, "others wait"
         assert service.restarts(worker="codec", reason="complex") == 1
         assert service.restarts() == 1, service.tail()
         poll(lambda: len(service.workers("codec")) == 2, 60, "its successor")

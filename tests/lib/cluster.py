@@ -49,9 +49,10 @@ class Node(Service):
 def slowed(node):
     """The node runs for a quarter of the time meanwhile."""
     def slow():
+        begun = time.monotonic()
         time.sleep(0.02)
         node.signal(signal.SIGSTOP)
-        time.sleep(0.06)
+        time.sleep(3 * (time.monotonic() - begun))  # it may have run for longer, on a busy machine
         node.signal(signal.SIGCONT)
     return meanwhile(slow)
 
