@@ -1,9 +1,16 @@
-"""Durable jobs of a service that is killed at any point of a crowd, of its recovery, of a checkpoint."""
+"""Durable jobs of a service that is killed at any point of a crowd, of its recovery, of a checkpoint; and at
+those points that test_durable.py leaves out."""
 import concurrent.futures
 
 import pytest
 
 from durable import attack, crashing, keeps, scenario
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(4, 8))
+def test_killed(launch, tmp_path, right, first):
+    attack(launch, tmp_path, right, scenario, slice(first, None, 8))
 
 
 def crowd(told):
@@ -14,7 +21,7 @@ def crowd(told):
         if kind == "blurred":
             told.delete(path)
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
-        list(pool.map(one, ["blurred", "no image", "blurred", "long"] * 12))
+        list(pool.map(one, ["blurred", "no image", "blurred", "blurred", "no image", "blurred", "no image", "long"] * 4))
 
 
 @pytest.mark.slow
@@ -27,7 +34,7 @@ def test_killed_in_recovery(launch, tmp_path, right):
     """The next service is killed, too, while it starts and does what was open."""
     with crashing(launch, tmp_path, right) as (disk, told):
         scenario(told)
-        for kind in "long", "long", "long", "no image":
+        for kind in "long", "no image":
             told.submit(kind)
     (disk.state / "jobs/0123456789abcdef.body").write_bytes(b"of no job")
     attack(launch, tmp_path, right, lambda told: keeps(told.service, told.jobs, right),
