@@ -251,7 +251,7 @@ def test_jobs(launch):
         right = service.post_masked(IMAGE, MASK, target)
         assert right.status == 200 and right.body != service.post(target, IMAGE).body
         key = {**PREFER, "Idempotency-Key": "k"}
-        submit(service, MEDIUM, HEAVY)  # first
+        first = submit(service, np.tile(MEDIUM, (8, 8, 1)), HEAVY)  # nobody waits for its end
         path = service.post_masked(IMAGE, MASK, target, key).headers["Location"]
         assert service.post_masked(IMAGE, MASK, target, key).headers["Location"] == path
         service.post_masked(IMAGE + MASK[:1], MASK[1:], target, key).refused(422, "key-reused")
@@ -259,6 +259,7 @@ def test_jobs(launch):
         assert service.get(path).json()["state"] == "waiting"
         service.kill()
         service.start()
+        assert service.request("DELETE", first).status == 204
         assert service.get(f"{path}/result?wait=120").body == right.body
 
 
