@@ -21,7 +21,7 @@ def crowd(told):
         if kind == "blurred":
             told.delete(path)
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
-        list(pool.map(one, ["blurred", "no image", "blurred", "blurred", "no image", "blurred", "no image", "long"] * 4))
+        list(pool.map(one, [*["blurred", "no image"] * 7, "blurred", "long"] * 2))
 
 
 @pytest.mark.slow
