@@ -196,7 +196,9 @@ def test_nothing_left(launch, kind, limit, used, spares):
     connection. Then all is as before."""
     if sanitized() and limit == resource.RLIMIT_AS:
         pytest.skip("a sanitizer's memory says nothing")
-    with launch("--codecs", "4", "--http-workers", "2", "--quarantine-failures", "1000") as service:
+    with launch("--codecs", "4", "--http-workers", "2", "--quarantine-failures", "1000", "--log-level", "debug") as service:
+        for worker in "codec-0", "codec-1", "codec-2", "codec-3", "http-0", "http-1":  # the front could not start it later
+            service.says(f"{worker} is up")
         requests = [lambda: service.post(BLUR, SMALL.tobytes()), lambda: ask_async(service),
                     lambda: service.post("/v1/filters/sharpen?format=png&variant=general", PNG),
                     lambda: service.get("/openapi.json")]
