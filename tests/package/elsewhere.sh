@@ -5,6 +5,8 @@
 # They run as root, which tests of sandboxes need.
 set -eu
 top=$(cd "$(dirname "$0")/../.." && pwd)
+# shellcheck source=tests/package/bootstrap.sh
+. "$top/tests/package/bootstrap.sh"
 die() { printf '%s\n' "$*" >&2; exit 1; }
 
 suite=${1-}
@@ -12,12 +14,7 @@ suite=${1-}
 shift
 [ "$(id -u)" = 0 ] || die "only root can install another Debian"
 other=${CONVOLVED_ROOT:-${XDG_CACHE_HOME:-$HOME/.cache}/convolved/$suite}
-if [ ! -d "$other" ]; then
-	mkdir -p "$(dirname "$other")"
-	rm -rf "$other.part"
-	debootstrap --variant=minbase "$suite" "$other.part" >&2
-	mv "$other.part" "$other"
-fi
+bootstrap "$suite" "$other"
 rm -rf "$other/convolved"
 git clone -q --depth 1 "file://$top" "$other/convolved"
 cp /etc/resolv.conf "$other/etc/resolv.conf"
@@ -39,4 +36,6 @@ if [ "${1-}" = package ]; then
 	rm -rf "$top/build-packages-$suite"
 	mkdir "$top/build-packages-$suite"
 	find "$other/convolved/build-packages" -maxdepth 1 -type f -exec cp -t "$top/build-packages-$suite" {} +
+	[ ! -d "$other/convolved/build-packages/next" ] ||
+		CONVOLVED_ROOT=$other-fresh "$top/tests/package/run.sh" "$other/convolved/build-packages" "$suite"
 fi

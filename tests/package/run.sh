@@ -4,19 +4,14 @@
 # CONVOLVED_ROOT: a directory that keeps the fresh system for the next time.
 set -eu
 
+# shellcheck source=tests/package/bootstrap.sh
+. "$(dirname "$0")/bootstrap.sh"
 here=$(cd "$(dirname "$0")" && pwd)
 packages=$(cd "$1" && pwd)
 suite=${2:-$(. /etc/os-release && echo "$VERSION_CODENAME")}
 fresh=${CONVOLVED_ROOT:-$(mktemp -d)/fresh}
 
-# The mirror that this machine uses, if it is of that release.
-# shellcheck disable=SC2016
-mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' "Codename: $suite" | head -n 1)
-if [ ! -d "$fresh" ]; then
-	debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus,ca-certificates \
-		"$suite" "$fresh.part" "$mirror" >"$packages/debootstrap.log"
-	mv "$fresh.part" "$fresh"
-fi
+bootstrap "$suite" "$fresh" --include=systemd,systemd-sysv,dbus,ca-certificates 2>"$packages/debootstrap.log"
 
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
