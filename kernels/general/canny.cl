@@ -118,13 +118,13 @@ FORCE_INLINE void canny_row(struct slopes *row, source_row p, uint pitch, uint b
 {
 	canny_number length[CANNY_SPAN * CANNY_BANDS], x[CANNY_SPAN * CANNY_BANDS],
 	    y[CANNY_SPAN * CANNY_BANDS];
+	const bool one = bands == 1;
 	uint first = 0;
 
-	if (bands == 1) {
-		canny_slopes(p, pitch, 1, count, row->length, row->x, row->y);
+	canny_slopes(p, pitch, bands, count * bands, one ? row->length : length, one ? row->x : x,
+	             one ? row->y : y);
+	if (one)
 		return;
-	}
-	canny_slopes(p, pitch, bands, count * bands, length, x, y);
 	while (keep >> first & 1)
 		first++;
 	for (uint i = 0; i < count; i++) {
@@ -221,17 +221,16 @@ kernel void canny(REGION_ARGUMENTS, canny_number low, canny_number high, float f
 	for (uint x = span.x; x < span.y; x += CANNY_PIXELS) {
 		const uint pixels = min(span.y - x, (uint)CANNY_PIXELS), at = x * bands;
 
-		canny_row(&ring[0], SOURCE_ROW((long)y - 1) + at - bands, src_pitch, bands, keep,
-		          pixels + 2);
-		canny_row(&ring[1], SOURCE_ROW(y) + at - bands, src_pitch, bands, keep, pixels + 2);
-		for (uint r = y; r < end; r++) {
-			const uint above = (r - y) % 3;
+		/* The first two rows only begin. */
+		for (uint r = 0; r < end - y + 2; r++) {
+			const uint done = y + r - 2;
 
-			canny_row(&ring[(above + 2) % 3], SOURCE_ROW(r + 1) + at - bands, src_pitch,
+			canny_row(&ring[r % 3], SOURCE_ROW((long)y + r - 1) + at - bands, src_pitch,
 			          bands, keep, pixels + 2);
-			canny_result(&ring[above], &ring[(above + 1) % 3], &ring[(above + 2) % 3],
-			             SOURCE_ROW(r) + at, TARGET_ROW(r) + at, bands, pixels, low,
-			             high, full, keep);
+			if (r >= 2)
+				canny_result(&ring[(r + 1) % 3], &ring[(r + 2) % 3], &ring[r % 3],
+				             SOURCE_ROW(done) + at, TARGET_ROW(done) + at, bands,
+				             pixels, low, high, full, keep);
 		}
 	}
 }
