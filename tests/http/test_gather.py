@@ -6,7 +6,7 @@ import oracle
 from imagefiles import exif, pil, several, written
 from jobs import submit
 from pixels import random_pixels, seed_of
-from service import ONE_DEVICE
+from service import ONE_DEVICE, poll
 
 OTSU = ("threshold", {"method": "otsu"})
 FULL = oracle.FULL_SCALE
@@ -211,10 +211,15 @@ def test_too_many_pixels(launch):
 def test_progress(service):
     """Tiles of both runs count."""
     pixels = random_pixels(1, 1500, 900, 3, "u8")
-    jobs = [submit(service, pixels, [(name, {})]) for name in ("linear", "equalize")]
-    once, twice = (service.get(f"{job}?wait=300").json()["progress"] for job in jobs)
-    assert once["tiles_done"] == once["tiles"] > 2
-    assert twice["tiles_done"] == twice["tiles"] == 2 * once["tiles"]
+
+    def cut_alike():
+        """On a busy machine a device may seem slower to the next image, whose tiles are smaller."""
+        jobs = [submit(service, pixels, [(name, {})]) for name in ("linear", "equalize")]
+        once, twice = (service.get(f"{job}?wait=300").json()["progress"] for job in jobs)
+        assert once["tiles_done"] == once["tiles"] > 2
+        assert twice["tiles_done"] == twice["tiles"]
+        return twice["tiles"] == 2 * once["tiles"]
+    poll(cut_alike, what="twice as many tiles")
 
 
 PICTURE = pil(uneven("u8", 3, 400, 300))

@@ -44,13 +44,17 @@ def test_busy_device(alone):
     """There are more images than the device works on at a time: the others' tiles wait."""
     target = "/v1/filters/bilateral?radius=8&variant=general"
     assert alone.post(target, PNG).status == 200
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(lambda _: alone.post(target, PNG), range(16)))
-    assert {answer.status for answer in answers} == {200}
-    assert min(answer.accounted for answer in answers) >= 0.9, [answer.timing for answer in answers]
-    timings = [answer.timing for answer in answers]
-    assert max(timing["wait"] / timing["total"] for timing in timings) > 0.2, timings
-    assert not any("compile" in timing for timing in timings)
+
+    def longest():
+        """Returns the largest part of an image's time for which it waited."""
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            answers = list(pool.map(lambda _: alone.post(target, PNG), range(16)))
+        assert {answer.status for answer in answers} == {200}
+        timings = [answer.timing for answer in answers]
+        assert min(answer.accounted for answer in answers) >= 0.9, timings
+        assert not any("compile" in timing for timing in timings)
+        return max(timing["wait"] / timing["total"] for timing in timings)
+    poll(lambda: longest() > 0.2, what="a tile that waits")  # the images come one by one on a busy machine
 
 
 @pytest.mark.parametrize("target", [
