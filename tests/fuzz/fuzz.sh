@@ -18,11 +18,14 @@ clang_libraries() {
 	(
 		flock 9
 		configure "$build/clang" CC=clang CFLAGS='-g -O2' --enable-sanitize=fuzzer-no-link,address,undefined
-		make -s -C "$build/clang" -j "$(nproc)" libclient.a libcodec.a libcommon.a libfront.a libhttp.a liblink.a
-		# The front with its variables in a section, see restore_front() in fuzz.h.
+		make -s -C "$build/clang" -j "$(nproc)" libclient.a libcodec.a libcommon.a libfront.a libhttp.a liblink.a || exit
+		# The front with its variables in a section, see restore_front() in fuzz.h. Other targets may be linking
+		# with it, so that it is replaced as a whole, and only when it has changed.
+		[ "$build/clang/libfront.a" -nt "$build/clang/libfront_state.a" ] || exit 0
 		objcopy --rename-section .data=front_state --rename-section .data.rel.local=front_state \
 			--rename-section .bss=front_state,alloc,load,data,contents \
-			"$build/clang/libfront.a" "$build/clang/libfront_state.a"
+			"$build/clang/libfront.a" "$build/clang/libfront_state.part" &&
+			mv "$build/clang/libfront_state.part" "$build/clang/libfront_state.a"
 	) 9>"$build/clang.lock"
 }
 
