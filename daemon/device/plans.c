@@ -42,9 +42,8 @@ static uint64_t generation(const struct plans *plans)
 	struct message_programs built;
 	uint32_t choices;
 
-	programs_count(plans->programs, &built);
 	tuner_choices(plans->tuner, &choices);
-	return (uint64_t)built.compiled + built.cached + built.failed + choices;
+	return programs_count(plans->programs, &built) + choices;
 }
 
 /* Makes a plan, or a stored failure if a variant can do no step of the chain (the client's error)

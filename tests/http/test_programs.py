@@ -390,6 +390,16 @@ def test_driver_directory_is_bounded(copy, start):
         assert service.restarts() == 0
 
 
+def test_none_special(copy, start):
+    """Without special programs general kernels do all; one that a request names is compiled."""
+    with start(copy, "--programs", "0") as service:
+        for width in 90, 300:
+            assert service.filter(PIXELS[:, :width], GAUSSIAN).status == 200
+        assert settled(service)[0] == 0
+        answers_right(service, variant="separable_wide")
+        assert settled(service)[0] == 1
+
+
 @pytest.fixture
 def kernels(tmp_path):
     """A copy of the sources, to be spoilt."""

@@ -73,22 +73,27 @@ def test_choice(tuned):
     assert WORK in [c["work"] for c in state["choices"]]
 
 
-def test_remembered(tuned, start):
-    """After a restart the choice is there at once, and nothing is measured again."""
-    choice, state = tuned
-    with start(state=state) as service:
-        assert poll(lambda: choices(service).get(WORK), 60, "the remembered choice") == choice
-        service.compiled(lambda: choice["variant"] in ask(service).timing, what="the chosen kernel")
-
-
 def spoilt(text, where, changes):
-    """Returns the state with changes: of itself, of every choice, or of what each has chosen."""
+    """Returns the state with changes: of itself, of every choice or WORK's, or of what each has chosen."""
     state = json.loads(text)
     choices = state["choices"]
     for part in {"state": [state], "choices": choices,
+                 "work": [choice for choice in choices if choice["work"] == WORK],
                  "chosen": [choice["candidates"][choice["chosen"]] for choice in choices]}[where]:
         part.update(changes)
     return json.dumps(state)
+
+
+@pytest.mark.parametrize("variant", ["separable", "matrix", "separable_packed"])
+def test_remembered(tuned, start, variant):
+    """After a restart the choice is there at once, and nothing is measured again; whichever it was, images soon use it."""
+    choice = dict(tuned[0], variant=variant)
+    choice["chosen"] = [candidate["variant"] for candidate in choice["candidates"]].index(variant)
+    state = spoilt(tuned[1], "work", {"chosen": choice["chosen"]})
+    with start(state=state) as service:
+        assert poll(lambda: choices(service).get(WORK), 60, "the remembered choice") == choice
+        service.compiled(lambda: not service.total("convolved_programs_pending"), what="the general programs")
+        service.compiled(lambda: choice["variant"] in ask(service).timing, what="the chosen kernel")
 
 
 @pytest.mark.parametrize("where, changes", [

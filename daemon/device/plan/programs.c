@@ -32,7 +32,6 @@
 
 /* PENDING_MAX: special programs that may be pending; PENDING_SHARE: one client's part of them. */
 enum {
-	SPECIALS_MAX = 512,
 	PENDING_MAX = 32,
 	PENDING_SHARE = 8,
 	QUIET_MS = 250, /* the device's idle time before a compilation that nobody waits for */
@@ -89,6 +88,7 @@ struct programs {
 	uint32_t served;         /* the client whose program was built last */
 	uint32_t jpeg;           /* programs of JPEG that are ready */
 	struct message_programs built;
+	uint64_t settled;    /* programs so far */
 	uint64_t patient_ns; /* time of the last progress of programs that are not urgent */
 	bool at_work;
 	bool hurry; /* all requests are urgent */
@@ -107,13 +107,17 @@ const struct device *programs_device(const struct programs *programs)
 	return programs->source.device;
 }
 
-void programs_count(struct programs *programs, struct message_programs *count)
+uint64_t programs_count(struct programs *programs, struct message_programs *count)
 {
+	uint64_t settled;
+
 	pthread_mutex_lock(&programs->lock);
 	*count = programs->built;
+	settled = programs->settled;
 	if (!programs->source.device->separate_compiler || !programs->source.device->pocl)
 		count->blocking = count->pending;
 	pthread_mutex_unlock(&programs->lock);
+	return settled;
 }
 
 /* The compiler options of a special kernel. No two special programs may have the same: PoCL would
@@ -190,6 +194,7 @@ static void settle(struct programs *p, struct entry *e, enum program_state state
 {
 	e->state = state;
 	e->settled_ns = now_ns();
+	p->settled++;
 	if (e->need < NEED_URGENT)
 		p->patient_ns = e->settled_ns;
 	p->built.pending--;
@@ -412,7 +417,7 @@ enum error programs_new(struct programs **programs, const struct device *device,
 	pthread_cond_init(&p->change, &clock);
 	pthread_condattr_destroy(&clock);
 	p->notify_fd = notify_fd;
-	p->max = max ? max : SPECIALS_MAX;
+	p->max = max;
 	p->stop_fd = eventfd(0, EFD_CLOEXEC);
 	p->source = (struct program_source){device, kernel_dir, cache_open(cache_dir, cache_size)};
 	e = p->stop_fd < 0 ? ERR_MEMORY : ERR_OK;
@@ -615,8 +620,10 @@ enum program_state programs_find(struct programs *p, struct step *step, bool urg
 			TAILQ_REMOVE(&p->specials, e, link);
 			TAILQ_INSERT_HEAD(&p->specials, e, link);
 		}
-		if (!e)
+		if (!e && (urgent || p->max))
 			e = add_special(p, step, options, urgent);
+		else if (!e)
+			state = PROGRAM_FAILED;
 	}
 	if (e) {
 		want(p, e, urgent ? NEED_URGENT : NEED_MADE);

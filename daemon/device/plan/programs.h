@@ -12,8 +12,9 @@ struct programs;
 /* Starts the threads; nothing is requested yet. kernel_dir: directory to read the sources from,
  * instead of the program; or NULL. cache_dir: the cache of compiled programs, or NULL; cache_size:
  * its maximum size in bytes, 0: no limit. max: special programs kept in memory, which those in use
- * may exceed; 0: 512. notify_fd: an eventfd that is written when programs_count() changes, or -1.
- * device and notify_fd must outlive the result. ERR_DEVICE or ERR_MEMORY, logged. */
+ * may exceed; 0: only urgent ones are made. notify_fd: an eventfd that is written when
+ * programs_count() changes, or -1. device and notify_fd must outlive the result. ERR_DEVICE or
+ * ERR_MEMORY, logged. */
 enum error programs_new(struct programs **programs, const struct device *device,
                         const char *kernel_dir, const char *cache_dir, uint64_t cache_size,
                         uint32_t max, int notify_fd) MUST_CHECK;
@@ -21,8 +22,9 @@ enum error programs_new(struct programs **programs, const struct device *device,
 void programs_free(struct programs **programs);
 
 const struct device *programs_device(const struct programs *programs);
-/* Returns the number of programs made so far, and the number of pending ones. */
-void programs_count(struct programs *programs, struct message_programs *count);
+/* Tells the number of programs made so far, and of pending ones. Returns a number that changes
+ * whenever programs_find()'s answer for a program does. */
+uint64_t programs_count(struct programs *programs, struct message_programs *count);
 
 /* Removes programs beyond the limit, once steps have been released. */
 void programs_trim(struct programs *programs);
