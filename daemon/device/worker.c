@@ -744,7 +744,7 @@ enum error worker_run(struct worker *w)
 			e = receive_all(w, &closed);
 		if (!e)
 			e = start_tiles(w);
-		programs_at_work(w->programs, tuning || !is_idle(w));
+		programs_at_work(w->programs, tuning || count_idle(w) < w->lanes);
 		if (!e)
 			e = report_programs(w);
 		if (!e)

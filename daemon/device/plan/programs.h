@@ -40,7 +40,7 @@ void programs_for(struct programs *programs, uint32_t client);
  * many are pending and it must be requested again. PROGRAM_FAILED: it cannot be made.
  * PROGRAM_REFUSED: a general program that a compiler process refuses or does not survive; it is
  * tried again after a while. urgent: a tile waits for it, so it is made first and at normal
- * priority, while other programs wait as long as the device has work (programs_at_work()). */
+ * priority, while other programs wait as long as the device is at work (programs_at_work()). */
 enum program_state programs_find(struct programs *programs, struct step *step,
                                  bool urgent) MUST_CHECK;
 
@@ -54,8 +54,8 @@ void programs_prepare(struct programs *programs, bool jpeg);
 /* Returns a file's program ("jpeg/idct.cl"), which lives as long as `programs`. NULL: not ready. */
 cl_program programs_of_jpeg(struct programs *programs, const char *file);
 
-/* Must be called whenever the device gets work or runs out of it. No effect if the device has its
- * own processor. */
+/* Must be called whenever the device begins to run kernels, or ends; tiles that wait for programs
+ * are no work. No effect if the device has its own processor. */
 void programs_at_work(struct programs *programs, bool at_work);
 
 /* Waits until nothing is pending. */
