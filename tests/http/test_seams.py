@@ -51,7 +51,7 @@ def test_arena_sizes(shared, small_arena):
 TALL = [("gaussian", {"size": 101}), ("box", {"size": 101})]
 COLUMNS = [
     (TALL, {"border": "replicate"}),
-    (TALL, {"border": "replicate", "roi": (103, 0, 2600, 400), "target": (7, 0)}),
+    pytest.param(TALL, {"border": "replicate", "roi": (103, 0, 2600, 400), "target": (7, 0)}, marks=pytest.mark.slow),
     pytest.param([("gaussian", {"sigma": 20.0}), ("box", {"size": 101})], {"border": "reflect101"},
                  marks=pytest.mark.slow),
     *(pytest.param(TALL, options, marks=pytest.mark.slow)
