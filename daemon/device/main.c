@@ -24,20 +24,16 @@ enum { EXPENDABLE = 200 };
 
 static struct start how;
 
-/* Sends the devices of this host. */
-static int probe(void)
+/* Sends the devices of this host, and an empty one. If the front has gone, there is no START. */
+static void send_list(void)
 {
 	enum { ROOM = 64 };
-	static struct message_device list[ROOM];
+	static struct message_device list[ROOM + 1];
 	size_t count = device_list(list, ROOM);
-	enum error e = ERR_OK;
 
-	for (size_t i = 0; !e && i < count; i++)
-		e = wire_send(WORKER_SOCKET,
-		              &(struct message){.type = MSG_DEVICE, .device = list[i]}, NULL);
-	if (e)
-		log_error("cannot send to the front: %s", strerror(errno));
-	return e ? 1 : 0;
+	for (size_t i = 0; i <= count; i++)
+		(void)!wire_send(WORKER_SOCKET,
+		                 &(struct message){.type = MSG_DEVICE, .device = list[i]}, NULL);
 }
 
 /* Decides whether kernels are compiled in another process: compilation by PoCL and by NVIDIA's
@@ -208,7 +204,10 @@ int main(int argc, char **argv)
 			return 1;
 		}
 	}
-	if (how.probe)
-		return probe();
+	if (!how.has_device) {
+		send_list();
+		start_receive("convolved-device", EXPENDABLE, &how);
+		enter_state();
+	}
 	return serve(started_ms) ? 1 : 0;
 }

@@ -12,9 +12,9 @@ struct start {
 	/* codec: a bit (1 << enum format) for each allowed format; its memory's bound, bytes */
 	uint32_t formats;
 	uint64_t memory;
-	/* device: 1: it sends the list of devices and exits; 1: it has no sandbox, for a driver
+	/* device: 0: it lists the devices, and says HELLO again; 1: it has no sandbox, for a driver
 	 * that does not work in one */
-	uint32_t probe, unconfined;
+	uint32_t has_device, unconfined;
 	uint32_t platform, device; /* indices, as OpenCL lists them */
 	uint32_t stack;            /* tiles that may share a launch, 1 to STACK_MAX */
 	uint32_t programs;         /* special programs in memory; 0: the default */

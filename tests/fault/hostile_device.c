@@ -1,9 +1,11 @@
 /* A device worker that has been taken over. The tests put it in the place of convolved-device.
  *
  * CONVOLVED_HOSTILE has a word for each device: the act of its worker. `honest`: it is of the
- * program that lies beside this one, as the probe is, unless `probe` is the first device's word. */
+ * program that lies beside this one. The first device's worker lists the devices, so it is honest,
+ * unless it spoils the list: `listed-wrong`, `listed-twice`; once, then it is honest. */
 #include "hostile.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 
@@ -59,15 +61,15 @@ static void say_ready(void)
 	say_with_lies(&message, MSG_READY, lies, LIES);
 }
 
-/* A device that is there, under no such name, and then nothing without end. */
-static void say_probed(void)
+/* A device that is there, under no such name, and then an unknown type, or the end without end. */
+static void say_list(void)
 {
 	struct message message = {.device = {.type = DEVICE_CPU}};
 
 	memset(message.device.name, 0xe9, sizeof message.device.name);
 	memset(message.device.platform_name, '\r', sizeof message.device.platform_name);
 	say(&message, MSG_DEVICE);
-	message.device.type = DEVICE_NONE;
+	message.device.type = is("listed-wrong") ? DEVICE_ACCELERATOR + 1 : DEVICE_NONE;
 	for (;;)
 		say(&message, MSG_DEVICE);
 }
@@ -183,8 +185,8 @@ int main(int argc, char **argv)
 {
 	struct message message;
 	int fds[MESSAGE_FDS_MAX];
-	const bool probe = argc > 1 && !strcmp(argv[1], "probe-0");
 	unsigned device = 0;
+	bool lists;
 
 	if (!getenv("CONVOLVED_HOSTILE") || argc < 2)
 		return 2;
@@ -192,14 +194,16 @@ int main(int argc, char **argv)
 	mode = word_of(device);
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (probe ? !is("probe") : is("probe") || is("honest"))
+	lists = !strncmp(mode, "listed-", 7);
+	if (is("honest") ||
+	    (lists && open(getenv("CONVOLVED_LOCK"), O_RDWR | O_CREAT | O_EXCL, 0600) < 0))
 		be_honest("honest-device", argv);
 	if (!is("no-hello"))
 		start_announce("convolved-device", 0);
 	if (is("hello-twice"))
 		start_announce("convolved-device", 0);
-	if (probe)
-		say_probed();
+	if (lists)
+		say_list();
 	if (is("before-ready"))
 		say_objects(1);
 	say_ready();

@@ -94,10 +94,13 @@ def test_of_a_tile(hostile):
             check_honest(service)
 
 
-def test_probe(hostile):
-    """The probe may have been taken over, too."""
-    with hostile("probe") as service:
-        assert "probe-0 sent an invalid DEVICE\n" in service.said
+@pytest.mark.parametrize("word, says, restarts", [
+    ("listed-wrong", "device discovery failed: protocol\n", 0), ("listed-twice", "cpu0 is down (protocol)", 1)])
+def test_list(hostile, word, says, restarts):
+    """A list that goes wrong, or goes on when it has ended. A device that was on it is used."""
+    with hostile(word) as service:
+        assert "device-0 sent an invalid DEVICE\n" in service.said and says in service.said
+        assert service.restarts() == restarts and service.restarts(worker="device", reason="protocol") == restarts
         check_honest(service)
 
 

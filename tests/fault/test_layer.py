@@ -277,6 +277,38 @@ def test_table_is_whole():
     assert set(FUNCTIONS) == {*re.findall(r"\b(cl[A-Z]\w+)\(", sources), *releases}
 
 
+# At the start of a service -------------------------------------------------------------------------
+
+LISTS, OPENS = "clGetDeviceInfo 1", "clCreateContext 1"
+
+
+@pytest.mark.parametrize("call, restarts", [(LISTS, 0), (OPENS, 1)], ids=("lists", "opens"))
+@pytest.mark.parametrize("action, reason", [("abort", "signal"), ("hang", "start-timeout")])
+def test_first_process(launch, fault, warm, call, restarts, action, reason):
+    """The process that lists the devices, and goes on as the first one's worker: in a list it is a failed
+    discovery, which is repeated after 5 s, and then a failed worker, which has a successor at once."""
+    fault.arm(f"{call} {action}")
+    with launch("--start-timeout", "3", environment={**TWO_DEVICES, **layered(fault)}) as service:
+        assert not fault.armed()
+        all_up(service)
+        assert service.said.count(f"device discovery failed: {reason}\n") == 1 - restarts
+        assert service.restarts() == service.restarts(worker="device", reason=reason) == restarts
+        assert len(service.workers("device")) == 2
+
+
+def test_killed_before_it_serves(launch, fault, warm):
+    """It is replaced like any worker, and nothing is listed again."""
+    fault.arm(f"{OPENS} hang")
+    with launch(environment={**ONE_DEVICE, **layered(fault)}).starting() as service:
+        poll(lambda: not fault.armed(), 60, "the call")
+        worker, = service.workers("device")
+        worker.kill()
+        service.wait_ready()
+        assert service.restarts() == service.restarts(worker="device", reason="killed") == 1
+        assert "discovery" not in service.said and service.said.count("is used") == 1
+        assert Process(devices(service)["cpu0"]["pid"]) != worker
+
+
 # One device, struck again and again ---------------------------------------------------------------
 
 REFUSED_S, QUIET_S, SHARE = 4, 10, 1 / 20

@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import signal
+import time
 
 import pytest
 
@@ -127,6 +128,35 @@ def test_no_device_program(launch, programs):
         (programs / "convolved-device").chmod(0o700)
         service.wait_ready()
         works(service)
+        assert service.stop() == 0
+
+
+def test_no_device(launch):
+    """The process that finds none ends, and the next one is started after 5 s."""
+    with launch("--codecs", "1", environment={"OCL_ICD_VENDORS": "/nowhere"}).starting() as service:
+        service.says("no OpenCL device was found; next discovery in 5 s")
+        first = time.monotonic()
+        refused_soon(service)
+        poll(lambda: not service.workers("device"), 60, "the end of the process")
+        poll(lambda: service.said.count("next discovery") == 2, 60, "another discovery")
+        assert time.monotonic() - first > 4
+        poll(lambda: not service.workers("device"), 60, "its end")
+        assert "discovery failed" not in service.said and service.restarts() == 0
+        assert service.stop() == 0
+
+
+def test_none_matches(launch, tmp_path):
+    """Then the process that lists them ends. One that a reload wants gets a process of its own at once."""
+    file = tmp_path / "conf"
+    file.write_text("[workers]\ndevice=none of these\n")
+    with launch("--codecs", "1", "--config", str(file)).starting() as service:
+        service.says("no OpenCL device matches `device`")
+        refused_soon(service)
+        file.write_text("[workers]\ndevice=*\n")
+        service.process.send_signal(signal.SIGHUP)
+        service.wait_ready()
+        works(service)
+        assert len(service.workers("device")) == 1 and service.restarts() == 0
         assert service.stop() == 0
 
 

@@ -497,6 +497,8 @@ enum wire_result wire_receive(int socket, struct message *message, int fds[MESSA
 	/* The front learns of it now. */
 	if (message->type == MSG_IMAGE)
 		p->image = true;
+	else if (message->type == MSG_DEVICE && message->device.type == DEVICE_NONE)
+		p->started = false;
 	else if (message->type == MSG_JOB_DONE && message->job_done.job == p->job)
 		p->job = 0;
 	return WIRE_MESSAGE;

@@ -1,4 +1,4 @@
-/* The messages of codec, device, probe and trace workers, and the ends of their processes, in any
+/* The messages of codec, device and trace workers, and the ends of their processes, in any
  * order: the front treats each only as its state allows, tells the workers nothing that they cannot
  * know of, ends every job, and gives everything back. Processes, memory, files and the clock are
  * made up. */
@@ -225,7 +225,7 @@ static void say_likely(const struct worker *w, struct message *m)
 		strcpy(m->hello.version, WIRE_VERSION);
 	} else if (w->owner->once) {
 		m->type = MSG_DEVICE;
-		m->device = (struct message_device){.device = take(3), .type = 1 + take(3)};
+		m->device = (struct message_device){.device = take(3), .type = (1 + take(4)) % 4};
 		strcpy(m->device.name, "name");
 	} else if (w->state == WORKER_STARTING) {
 		m->type = MSG_READY;
@@ -423,7 +423,7 @@ static void start_up(void)
 	say_so(w, 0, 0, 0);
 	say_so(w, 0, DEVICE_GPU - 1, 0);
 	say_so(w, 1, DEVICE_CPU - 1, 0);
-	end_process(w, 0);
+	say_so(w, 0, DEVICE_ACCELERATOR, 0);
 	LIST_FOREACH(w, &workers, place) {
 		if (w->owner->once)
 			continue;

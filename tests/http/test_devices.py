@@ -8,7 +8,7 @@ import pytest
 
 from pixels import random_pixels
 from reloads import devices, reload
-from service import ONE_DEVICE, Process, poll
+from service import ONE_DEVICE, TWO_DEVICES, Process, poll
 
 FILTERS = [("gaussian", {"size": 5})]
 SMALL = random_pixels(1, 120, 90, 3, "u8")
@@ -127,6 +127,17 @@ def test_only_one_restarts(launch):
             worker.kill()
             poll(lambda: devices(service) != {"cpu0": "up"} or worker.gone, 60, "its end")
             assert service.filter(SMALL, [("box", {})]).status == 200
+
+
+@pytest.mark.parametrize("environment", (ONE_DEVICE, TWO_DEVICES), ids=("one", "two"))
+def test_a_process_each(launch, environment):
+    """The one that lists the devices is the first one's worker: no process of the service has ended."""
+    with launch(environment=environment) as service:
+        poll(lambda: set(devices(service).values()) == {"up"}, 60, "the devices")
+        listed = service.get("/v1/devices").json()["devices"]
+        assert sorted(d["pid"] for d in listed) == [p.pid for p in service.workers("device")]
+        assert len(listed) == len(environment["POCL_DEVICES"].split())
+        assert Process(service.process.pid).stat[8] == "0", "cminflt: page faults of children that have ended"
 
 
 def test_without_a_gpu(reloadable):

@@ -100,10 +100,12 @@ static void serve(struct device_worker *d)
 
 static void probe(struct process *p)
 {
-	for (unsigned i = 0; i < sim_devices; i++) {
+	for (unsigned i = 0; i <= sim_devices; i++) {
 		struct message m = {.type = MSG_DEVICE, .device = {.device = i}};
 
-		m.device.type = i ? DEVICE_GPU : sim_devices == 1 ? DEVICE_CPU : DEVICE_GPU;
+		m.device.type = i == sim_devices   ? DEVICE_NONE
+		                : sim_devices == 1 ? DEVICE_CPU
+		                                   : DEVICE_GPU;
 		snprintf(m.device.name, sizeof m.device.name, "simulated %u", i);
 		snprintf(m.device.platform_name, sizeof m.device.platform_name, "simulation");
 		sim_send(p, &m);

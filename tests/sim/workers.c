@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "process/start.h"
 #include "sim.h"
 
@@ -118,6 +119,16 @@ void sim_send(struct process *p, const struct message *message)
 	}
 }
 
+static void say_hello(void *context, uint64_t number)
+{
+	struct process *p = context;
+	struct message hello = {.type = MSG_HELLO};
+
+	(void)number;
+	snprintf(hello.hello.version, sizeof hello.hello.version, "%s", WIRE_VERSION);
+	sim_send(p, &hello);
+}
+
 static void get_ready(void *context, uint64_t number)
 {
 	struct process *p = context;
@@ -128,7 +139,7 @@ static void get_ready(void *context, uint64_t number)
 		return;
 	if (p->is_probe) {
 		p->program->message(p, NULL, NULL);
-		sim_exit(p, 0);
+		say_hello(p, 0);
 		return;
 	}
 	if (p->program->prepare)
@@ -140,7 +151,11 @@ static void get_ready(void *context, uint64_t number)
 
 static void receive_start(struct process *p, int fd)
 {
+	struct start start;
+
+	must(file_read(fd, &start, sizeof start, 0));
 	close(fd);
+	p->is_probe = p->program == &sim_device && !start.has_device;
 	if (sim_fault(FAULT_NO_START))
 		sim_exit(p, 1 << 8);
 	else
@@ -173,16 +188,6 @@ static void receive(void *context)
 			violated("%s got a broken message", p->name);
 		}
 	}
-}
-
-static void say_hello(void *context, uint64_t number)
-{
-	struct process *p = context;
-	struct message hello = {.type = MSG_HELLO};
-
-	(void)number;
-	snprintf(hello.hello.version, sizeof hello.hello.version, "%s", WIRE_VERSION);
-	sim_send(p, &hello);
 }
 
 /* ---- the system's calls ---- */
@@ -220,7 +225,6 @@ int __wrap_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_acti
 	must(p->program);
 	snprintf(p->name, sizeof p->name, "%s", argv[1]);
 	p->number = (unsigned)atoi(strrchr(p->name, '-') + 1);
-	p->is_probe = !strncmp(p->name, "probe", 5);
 	p->pid = *pid = FIRST_PID + (pid_t)process_count++;
 	p->log = sim_duplicate(spawn_log);
 	p->next = sim_processes;

@@ -347,7 +347,8 @@ static void device_prepare(const struct worker *worker, struct start *start)
 {
 	const struct message_device *m = &device_get(worker->number)->found;
 
-	discovery_prepare(start);
+	discovery_prepare(worker, start);
+	start->has_device = 1;
 	start->platform = m->platform;
 	start->device = m->device;
 	start->stack = (uint32_t)config->stack;
@@ -454,7 +455,7 @@ void devices_check(bool blind)
 enum error devices_init(const struct device_owner *o)
 {
 	owner = o;
-	return discovery_init(device_found);
+	return discovery_init(device_found, device_table_next);
 }
 
 void devices_fini(void)
@@ -462,6 +463,7 @@ void devices_fini(void)
 	struct device *d;
 
 	discovery_fini();
+	worker_fini(device_table_next());
 	for (unsigned i = 0; (d = device_get(i)); i++)
 		worker_fini(&d->worker);
 	for (unsigned i = 0; (d = device_get(i)); i++) {

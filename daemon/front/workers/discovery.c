@@ -1,4 +1,5 @@
-/* The probe process sends one message for each device, and exits. */
+/* The probe is the worker of the device that will be added next. It sends a message for each
+ * device, and an empty one; then that device is one of them, or the probe is ended. */
 #include "front/workers/discovery.h"
 
 #include <fnmatch.h>
@@ -10,19 +11,18 @@
 #include "front/base/metrics.h"
 #include "front/config/config.h"
 
-enum { AGAIN_MS = 5000, FOUND_MAX = 64 };
+enum { AGAIN_MS = 5000, FOUND_MAX = 65 /* with the empty one */ };
 
 static void (*report)(const struct message_device *found, bool wanted);
-static struct worker probe;
+static struct worker *(*next_worker)(void);
 static struct loop_timer again;
-static bool probed;
+static bool probed, complete, found_gpu; /* ever; this time; a GPU */
 static struct message_device found[FOUND_MAX];
 static unsigned found_count;
-static bool found_gpu;
 
 const char *const device_types[] = {"device", "cpu", "gpu", "accelerator"};
 
-void discovery_prepare(struct start *start)
+void discovery_prepare(const struct worker *, struct start *start)
 {
 	start->unconfined = !config->confine_devices;
 	start->cache_size = config->cache_size;
@@ -49,6 +49,7 @@ static void choose(void)
 {
 	bool any = false, fallback = false;
 
+	probed = complete = true;
 	for (unsigned i = 0; i < found_count; i++) {
 		const struct message_device *m = &found[i];
 		bool wanted = false;
@@ -77,7 +78,7 @@ static void choose(void)
 
 void discovery_reload(void)
 {
-	if (probed)
+	if (complete)
 		choose();
 }
 
@@ -85,47 +86,45 @@ static void probe_message(struct worker *worker, const struct message *message)
 {
 	const struct message_device *m = &message->device;
 
-	if (message->type != MSG_DEVICE || m->type == DEVICE_NONE || m->type > DEVICE_ACCELERATOR ||
+	if (message->type != MSG_DEVICE || m->type > DEVICE_ACCELERATOR ||
 	    found_count == FOUND_MAX) {
 		worker_refuse(worker, message_name(message->type));
-		return;
+	} else if (m->type != DEVICE_NONE) {
+		found[found_count] = *m;
+		wire_text(found[found_count].name, sizeof m->name);
+		wire_text(found[found_count].platform_name, sizeof m->platform_name);
+		found_count++;
+		found_gpu |= m->type == DEVICE_GPU;
+	} else {
+		choose();
+		if (worker->owner->once)
+			worker_stop(worker);
 	}
-	found[found_count] = *m;
-	wire_text(found[found_count].name, sizeof m->name);
-	wire_text(found[found_count].platform_name, sizeof m->platform_name);
-	found_count++;
-	found_gpu |= m->type == DEVICE_GPU;
 }
 
-static void probe_down(struct worker *worker, const char *reason)
+static void probe_down(struct worker *, const char *reason)
 {
-	if (worker->kill_reason || strcmp(reason, "exit"))
-		log_error("device discovery failed: %s", reason);
-	probed = true;
+	if (complete)
+		return;
+	log_error("device discovery failed: %s", reason);
 	choose();
 }
 
-static void probe_prepare(const struct worker *, struct start *start)
-{
-	discovery_prepare(start);
-	start->probe = 1;
-}
-
 /* The probe may sleep: it starts a driver. */
-static const struct worker_owner probe_worker = {.kind = "probe",
+static const struct worker_owner probe_worker = {.kind = "device",
                                                  .once = true,
                                                  .program = "convolved-device",
-                                                 .prepare = probe_prepare,
+                                                 .prepare = discovery_prepare,
                                                  .message = probe_message,
                                                  .down = probe_down};
 
 static void probe_start(void *)
 {
-	if (probe.owner)
-		worker_fini(&probe);
+	struct worker *probe = next_worker();
+
 	found_count = 0;
-	found_gpu = false;
-	if (worker_start(&probe, &probe_worker, 0))
+	found_gpu = complete = false;
+	if (worker_start(probe, &probe_worker, probe->number))
 		loop_timer_start(&again, AGAIN_MS);
 }
 
@@ -139,11 +138,13 @@ uint64_t discovery_next_try(void)
 	return loop_timer_left(&again);
 }
 
-enum error discovery_init(void (*handler)(const struct message_device *found, bool wanted))
+enum error discovery_init(void (*handler)(const struct message_device *found, bool wanted),
+                          struct worker *(*next)(void))
 {
 	enum error e;
 
 	report = handler;
+	next_worker = next;
 	e = loop_timer_init(&again, probe_start, NULL);
 	if (!e)
 		probe_start(NULL);
@@ -152,6 +153,5 @@ enum error discovery_init(void (*handler)(const struct message_device *found, bo
 
 void discovery_fini(void)
 {
-	worker_fini(&probe);
 	loop_timer_fini(&again);
 }

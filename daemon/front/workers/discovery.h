@@ -1,5 +1,5 @@
-/* Discovers OpenCL devices in a probe process, so that a driver that hangs or crashes cannot harm
- * the front; and selects devices by the patterns of the option `device`. */
+/* Discovers OpenCL devices in a worker, so that a driver that hangs or crashes cannot harm the
+ * front; and selects devices by the patterns of the option `device`. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,10 +7,11 @@
 
 #include "front/workers/supervisor.h"
 
-/* Starts a discovery. At its end, and at each discovery_reload(), calls `report` for every found
- * device; wanted: a pattern matches it. If none is wanted, repeats discovery after some seconds. */
-enum error discovery_init(void (*report)(const struct message_device *found,
-                                         bool wanted)) MUST_CHECK;
+/* Starts a discovery in the worker next(). At its end, and at each discovery_reload(), calls
+ * `report` for every found device; wanted: a pattern matches it. If none is, repeats discovery
+ * after some seconds. `report` may start that worker anew, for a device; otherwise it is ended. */
+enum error discovery_init(void (*report)(const struct message_device *found, bool wanted),
+                          struct worker *(*next)(void)) MUST_CHECK;
 void discovery_fini(void);
 
 /* Selects again among the devices of the last discovery, by the current patterns. */
@@ -28,4 +29,4 @@ bool discovery_fits(const char *pattern, const struct message_device *found);
 extern const char *const device_types[];
 
 /* Fills in what all device processes are told. */
-void discovery_prepare(struct start *start);
+void discovery_prepare(const struct worker *worker, struct start *start);

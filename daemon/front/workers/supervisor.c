@@ -230,6 +230,13 @@ enum error worker_start(struct worker *w, const struct worker_owner *owner, uint
 {
 	enum error e;
 
+	if (w->state == WORKER_UP) {
+		w->owner = owner;
+		w->state = WORKER_STARTING;
+		w->greeted = false;
+		return ERR_OK;
+	}
+	worker_fini(w);
 	*w = (struct worker){.owner = owner,
 	                     .number = number,
 	                     .socket.fd = -1,
@@ -334,8 +341,7 @@ static void worker_greets(struct worker *w, const struct message *message)
 	close(fd);
 }
 
-/* Handles one message. The first must be HELLO, the second READY (from the probe: DEVICE); READY
- * must not be repeated. */
+/* Handles one message: first HELLO, second READY (unless it is `once`), which is not repeated. */
 static void handle_message(struct worker *w, const struct message *message)
 {
 	bool first = w->state == WORKER_STARTING;
@@ -490,6 +496,8 @@ void worker_fini(struct worker *w)
 {
 	const struct timespec pause = {.tv_nsec = 1000000};
 
+	if (!w->owner)
+		return;
 	if (w->state != WORKER_STOPPED) {
 		worker_kill(w, WORKER_STOPPING);
 		if (!fini_until)
@@ -500,4 +508,5 @@ void worker_fini(struct worker *w)
 	close_process(w);
 	loop_timer_fini(&w->timer);
 	LIST_REMOVE(w, place);
+	w->owner = NULL;
 }

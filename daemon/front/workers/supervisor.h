@@ -25,7 +25,7 @@ struct worker;
 
 /* The program of the workers of a kind, and callbacks of their owner. */
 struct worker_owner {
-	const char *kind; /* "codec", "device", "http", "trace", "probe": for logs and metrics */
+	const char *kind; /* "codec", "device", "http", "trace": for logs and metrics */
 	const char *program;
 	bool once; /* never restarted */
 	/* Adds data to the START message of each process. NULL: the log's level suffices. */
@@ -44,7 +44,7 @@ struct worker_owner {
 };
 
 struct worker {
-	const struct worker_owner *owner; /* NULL: was never started */
+	const struct worker_owner *owner; /* NULL: does not exist */
 	uint32_t number;
 	char name[32]; /* "codec-0": for logs, and the process's argument, for ps alone */
 	bool stopped;  /* by worker_stop() */
@@ -74,8 +74,8 @@ void supervisor_fini(void);
 /* True if a worker's version differed from the front's; the loop was then stopped. */
 bool supervisor_mismatched(void);
 
-/* Starts a worker. Unless `once`, it is restarted whenever it ends. Until READY (probe: until its
- * end) it has `start-timeout`. */
+/* Starts a worker, at first all zeros; unless `once`, it is restarted whenever it ends. Until READY
+ * it has `start-timeout`. One that is up goes on: it says HELLO again, and is this owner's. */
 enum error worker_start(struct worker *worker, const struct worker_owner *owner,
                         uint32_t number) MUST_CHECK;
 

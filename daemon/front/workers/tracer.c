@@ -44,14 +44,11 @@ void tracer_fini(void)
 {
 	struct pollfd process = {.fd = worker.process.fd, .events = POLLIN};
 
-	if (!worker.owner)
-		return;
 	if (worker.state == WORKER_UP) { /* it sends what it has */
 		shutdown(worker.socket.fd, SHUT_WR);
 		poll(&process, 1, FLUSH_MS);
 	}
 	worker_fini(&worker);
-	worker = (struct worker){0};
 }
 
 void tracer_join(struct trace *trace)
