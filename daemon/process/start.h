@@ -17,7 +17,7 @@ struct start {
 	uint32_t has_device, unconfined;
 	uint32_t platform, device; /* indices, as OpenCL lists them */
 	uint32_t stack;            /* tiles that may share a launch, 1 to STACK_MAX */
-	uint32_t programs;         /* special programs in memory; 0: the default */
+	uint32_t programs;         /* special programs in memory; 0: as programs_new() */
 	uint64_t cache_size;       /* maximum bytes of compiled programs; 0: no limit */
 	double jpeg_memory; /* share of the device's memory for JPEGs, 0 to 1; 0: none are taken */
 	char cache_dir[PATH_MAX], state_dir[PATH_MAX]; /* compiled programs, measurements */
