@@ -9,7 +9,7 @@ import sys
 import time
 
 import numpy as np
-from scipy import stats
+import scipy
 
 import imagefiles
 import oracle
@@ -164,8 +164,8 @@ Slope = collections.namedtuple("Slope", "slope error first last grows")
 def judge(passed, values, floor):
     """Returns the line through the medians of blocks; see soak(). passed: minutes, or requests."""
     x, y = ([np.median(block) for block in np.array_split(series, BLOCKS)] for series in (passed, values))
-    line = stats.linregress(x, y)
-    surely = line.slope - stats.t.ppf(0.999, BLOCKS - 2) * line.stderr
+    line = scipy.stats.linregress(x, y)
+    surely = line.slope - scipy.stats.t.ppf(0.999, BLOCKS - 2) * line.stderr
     return Slope(line.slope, line.stderr, y[0], y[-1], surely * (passed[-1] - passed[0]) > floor)
 
 

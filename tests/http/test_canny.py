@@ -3,7 +3,7 @@ import time
 
 import numpy as np
 import pytest
-from scipy import ndimage
+import scipy
 
 import oracle
 from jobs import submit
@@ -18,7 +18,7 @@ CANNY = ("canny", {"sigma": 0, **THRESHOLDS})
 def waves(kind, bands, width=131, height=57, alpha=False):
     """Blurred noise, other for each band."""
     rng = np.random.default_rng(seed_of(kind, bands, width, height))
-    noise = ndimage.uniform_filter(rng.random((height, width, bands)), (5, 5, 1), mode="wrap")
+    noise = scipy.ndimage.uniform_filter(rng.random((height, width, bands)), (5, 5, 1), mode="wrap")
     pixels = np.clip(0.5 + 2 * (noise - 0.5), 0, 1) * FULL[kind]
     if alpha:
         pixels[:, :, -1] = random_pixels(1, width, height, bands, kind, alpha)[:, :, -1]
@@ -27,7 +27,7 @@ def waves(kind, bands, width=131, height=57, alpha=False):
 
 def slopes(plane):
     """Sobel's derivatives and the square of their length, at all pixels but the outermost."""
-    x, y = (ndimage.sobel(plane, axis)[1:-1, 1:-1] for axis in (1, 0))
+    x, y = (scipy.ndimage.sobel(plane, axis)[1:-1, 1:-1] for axis in (1, 0))
     return x, y, x * x + y * y
 
 
@@ -62,7 +62,7 @@ def edges(pixels, border="replicate", value=0, low=0.2, high=0.6):
     if border != "crop":
         planes = [oracle.pad(plane, 2, 2, border, value) for plane in planes]
     found = candidates(planes, low * FULL[kind], high * FULL[kind])
-    labels, _ = ndimage.label(found > 0, np.ones((3, 3)))
+    labels, _ = scipy.ndimage.label(found > 0, np.ones((3, 3)))
     return np.isin(labels, np.unique(labels[found == 2])) & (found > 0), found
 
 
@@ -116,9 +116,9 @@ def test_not_a_number(service):
     pixels[20, 30], pixels[40, 90] = np.nan, np.inf
     spoilt = service.filter(pixels, filters).pixels
     assert np.isin(spoilt, (0, 1)).all()
-    near = ndimage.maximum_filter(~np.isfinite(pixels), (5, 5, 1))
+    near = scipy.ndimage.maximum_filter(~np.isfinite(pixels), (5, 5, 1))
     assert np.array_equal(spoilt[~near], clean[~near])
-    assert not spoilt[ndimage.maximum_filter(np.isnan(pixels), (3, 3, 1))].any()
+    assert not spoilt[scipy.ndimage.maximum_filter(np.isnan(pixels), (3, 3, 1))].any()
 
 
 def snake(side, gap=9):

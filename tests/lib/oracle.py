@@ -15,7 +15,7 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import ndimage, signal, sparse
+import scipy  # loads its parts when they are first used
 
 TYPES = {"u8": np.uint8, "u16": np.uint16, "f32": np.float32}
 FULL_SCALE = {"u8": 255.0, "u16": 65535.0, "f32": 1.0}
@@ -135,11 +135,10 @@ class Rank(Operation):
         self.rank = int(np.floor(self.percentile / 100 * (self.footprint.sum() - 1) + 0.5))
 
     def correlate(self, padded):
-        return inner(ndimage.rank_filter(padded, self.rank, footprint=self.footprint,
-                                         mode="nearest"), self)
+        return inner(scipy.ndimage.rank_filter(padded, self.rank, footprint=self.footprint, mode="nearest"), self)
 
     def magnified(self, error):
-        return inner(ndimage.maximum_filter(error, footprint=self.footprint, mode="nearest"), self)
+        return inner(scipy.ndimage.maximum_filter(error, footprint=self.footprint, mode="nearest"), self)
 
 
 def element(size, shape):
@@ -150,10 +149,8 @@ def element(size, shape):
     return np.array([[abs(i) <= sides(j) for i in range(-r, r + 1)] for j in range(-r, r + 1)])
 
 
-MORPHOLOGIES = {"erode": ndimage.grey_erosion, "dilate": ndimage.grey_dilation,
-                "open": ndimage.grey_opening, "close": ndimage.grey_closing,
-                "tophat": ndimage.white_tophat, "blackhat": ndimage.black_tophat,
-                "morphgradient": ndimage.morphological_gradient}
+MORPHOLOGIES = {"erode": "grey_erosion", "dilate": "grey_dilation", "open": "grey_opening", "close": "grey_closing",
+                "tophat": "white_tophat", "blackhat": "black_tophat", "morphgradient": "morphological_gradient"}
 
 
 @dataclass
@@ -169,12 +166,13 @@ class Morphology(Operation):
         self.radius_y = self.radius_x = self.size // 2 * (1 if once else 2)
 
     def correlate(self, padded):
-        return inner(MORPHOLOGIES[self.name](padded, footprint=self.footprint, mode="nearest"), self)
+        filtered = getattr(scipy.ndimage, MORPHOLOGIES[self.name])
+        return inner(filtered(padded, footprint=self.footprint, mode="nearest"), self)
 
     def magnified(self, error):
         size = (2 * self.radius_y + 1, 2 * self.radius_x + 1)
         terms = 2 if self.name in ("tophat", "blackhat", "morphgradient") else 1
-        return terms * inner(ndimage.maximum_filter(error, size=size, mode="nearest"), self)
+        return terms * inner(scipy.ndimage.maximum_filter(error, size=size, mode="nearest"), self)
 
 
 @dataclass
@@ -313,8 +311,8 @@ class Resize(Operation):
         weights[(samples < -radius) | (samples >= side + radius)] = 0
         rows, taps = np.nonzero(weights)
         weights /= weights.sum(1, keepdims=True)
-        self.matrices.append(sparse.csr_matrix((weights[rows, taps], (rows, samples[rows, taps] + radius)),
-                                               (made, side + 2 * radius)))
+        places = rows, samples[rows, taps] + radius
+        self.matrices.append(scipy.sparse.csr_matrix((weights[rows, taps], places), (made, side + 2 * radius)))
         self.radii.append(radius)
 
     def correlate(self, padded):
@@ -370,7 +368,7 @@ def correlate(padded, matrix):
     rows, columns = matrix.shape
     height, width = padded.shape[0] - rows + 1, padded.shape[1] - columns + 1
     if matrix.size > 150 and np.isfinite(padded).all():  # a spectrum would spread infinity
-        return signal.oaconvolve(padded, matrix[::-1, ::-1], mode="valid")
+        return scipy.signal.oaconvolve(padded, matrix[::-1, ::-1], mode="valid")
     out = np.zeros((height, width))
     for j, i in zip(*np.nonzero(matrix)):
         out += matrix[j, i] * padded[j:j + height, i:i + width]
@@ -601,7 +599,7 @@ class Estimate:
 def largest_around(padded, op):
     """Returns the largest magnitude in each sample's window."""
     size = (2 * op.radius_y + 1, 2 * op.radius_x + 1)
-    return inner(ndimage.maximum_filter(np.abs(padded), size=size, mode="constant"), op)
+    return inner(scipy.ndimage.maximum_filter(np.abs(padded), size=size, mode="constant"), op)
 
 
 def float_error(padded, op, kind):
