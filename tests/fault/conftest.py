@@ -5,7 +5,7 @@ import pytest
 
 import service as service_module
 from durable import KINDS, LIBRARY, Disk
-from in_flight import LARGE, SLOW
+from in_flight import SLOW, large
 
 
 def pytest_collection_modifyitems(items):
@@ -51,7 +51,7 @@ def taken_over(launch, programs):
 def expected(launch):
     """The answer of a service that nothing is done to."""
     with launch("--codecs", "1") as service:
-        return service.filter(LARGE, SLOW, variant="general").body
+        return service.filter(large(), SLOW, variant="general").body
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ import time
 import pytest
 
 from durable import DATABASE, Told, attack, crash, files, keeps, leaves_nothing, scenario
-from jobs import HEAVY, MEDIUM, submit
+from jobs import HEAVY, LONG, MEDIUM, submit
 from pixels import random_pixels
 from service import REPOSITORY, SMALL, Process, poll, sanitized
 
@@ -32,7 +32,6 @@ def test_killed(launch, tmp_path, right, chosen):
 
 # A job that crashes the service -------------------------------------------------------------------
 
-LONG = random_pixels(2, 3000, 3000, 3, "u8")   # nobody waits for its end
 # Sanitizers would report more signals.
 CRASHES = [signal.SIGTRAP, signal.SIGABRT, signal.SIGABRT if sanitized() else signal.SIGSEGV]
 

@@ -140,7 +140,6 @@ def test_no_socket_buffers(hosted):
 
 # Descriptors and memory ---------------------------------------------------------------------------
 
-PNG = written(pil(random_pixels(1, 1500, 1000, 3, "u8")), "png")
 SHORT = {(500, "out-of-memory"), (500, "input-output"), (500, "device-failed"), (503, "no-device")}
 PAGE = os.sysconf("SC_PAGESIZE")
 
@@ -199,8 +198,9 @@ def test_nothing_left(launch, kind, limit, used, spares):
     with launch("--codecs", "4", "--http-workers", "2", "--quarantine-failures", "1000", "--log-level", "debug") as service:
         for worker in "codec-0", "codec-1", "codec-2", "codec-3", "http-0", "http-1":  # the front could not start it later
             service.says(f"{worker} is up")
+        png = written(pil(random_pixels(1, 1500, 1000, 3, "u8")), "png")
         requests = [lambda: service.post(BLUR, SMALL.tobytes()), lambda: ask_async(service),
-                    lambda: service.post("/v1/filters/sharpen?format=png&variant=general", PNG),
+                    lambda: service.post("/v1/filters/sharpen?format=png&variant=general", png),
                     lambda: service.get("/openapi.json")]
         wrapped = [functools.partial(patiently, request) for request in requests] if kind == "http" else requests
         right = [request().body for request in requests]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from clients import Load
-from in_flight import LARGE, PNG, SLOW, InFlight, works
+from in_flight import PNG, SLOW, InFlight, large, works
 from jobs import HEAVY, MEDIUM, submit
 from pixels import random_pixels
 from service import (CHAINS_OF_ALL, CONNECTED, ONE_DEVICE, TWO_DEVICES, children, poll, read_answer,
@@ -113,7 +113,7 @@ CANNY = ("canny", {"sigma": 0, "low": 2, "high": 3})
     ids=("when it has counted", "while it counts", "while it looks for edges", "with edges"))
 def test_codec_ended_in_either_run(launch, filters, kernel):
     """An image is counted by a run of its own. Each has a successor, and earlier counts stay."""
-    pixels = LARGE[:800]
+    pixels = large()[:800]
 
     def copied():
         """Tiles of runs that only count."""

@@ -11,7 +11,7 @@ import time
 import pytest
 
 import service as service_module
-from in_flight import LARGE, SLOW, InFlight, works
+from in_flight import SLOW, InFlight, large, works
 from service import TWO_DEVICES, Process, children, poll
 
 PTRACE_DETACH, PTRACE_SEIZE = 17, 0x4206
@@ -46,7 +46,7 @@ def test_device(launch):
     """Its tiles run elsewhere; the arenas that it may yet write to are replaced, so their jobs start
     again. When it ends at last it is reaped."""
     with launch("--codecs", "2", environment=TWO_DEVICES) as service:
-        job = InFlight(service, LARGE, SLOWER)
+        job = InFlight(service, large(), SLOWER)
         device = poll(lambda: max(service.get("/v1/devices").json()["devices"],
                                   key=lambda d: d["tiles_in_flight"]), 60, "a device with tiles", 0)
         worker = Process(device["pid"])
@@ -62,7 +62,7 @@ def test_device(launch):
             for _ in range(4):
                 works(service)
             release()
-        assert answer.body == service.filter(LARGE, SLOWER, variant="general").body
+        assert answer.body == service.filter(large(), SLOWER, variant="general").body
         poll(lambda: not [p for p in children(service.process.pid) if not p.alive], 60,
              "nothing to be reaped")
         service.rest()

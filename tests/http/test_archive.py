@@ -7,13 +7,12 @@ import tempfile
 import pytest
 
 import imagefiles
-from jobs import HEAVY, MEDIUM, PREFER, submit
+from jobs import HEAVY, LONG, MEDIUM, PREFER, submit
 from pixels import random_pixels
 from service import ONE_DEVICE, Service, at_unix_socket, multipart, poll, target_of, tool
 
 PNG = imagefiles.write_png(random_pixels(1, 300, 200, 3, "u8"))
 OTHER = imagefiles.write_png(random_pixels(2, 30, 20, 3, "u8"))
-LONG = random_pixels(2, 3000, 3000, 3, "u8")   # nobody waits for its end
 BOX = "/v1/filters/box"
 
 

@@ -1,6 +1,7 @@
 """device=: which devices may filter a request."""
 import concurrent.futures
 import contextlib
+import functools
 import signal
 import time
 
@@ -12,7 +13,7 @@ from service import ONE_DEVICE, TWO_DEVICES, Process, poll
 
 FILTERS = [("gaussian", {"size": 5})]
 SMALL = random_pixels(1, 120, 90, 3, "u8")
-LARGE = random_pixels(2, 3000, 3000, 1, "u8")  # more tiles than a device holds
+large = functools.cache(lambda: random_pixels(2, 3000, 3000, 1, "u8"))  # more tiles than a device holds
 BOTH = {"cpu0": "up", "cpu1": "up"}
 
 
@@ -41,7 +42,7 @@ def filter_on(service, pixels, pattern):
 
 def test_patterns(pair):
     """Labels, indices, types and names; the bytes are the same wherever they are made."""
-    expected = pair.filter(LARGE, FILTERS, variant="general").body
+    expected = pair.filter(large(), FILTERS, variant="general").body
     listed = pair.get("/v1/devices").json()["devices"]
     assert [d["index"] for d in listed] == ["0:0", "0:1"]
     name = listed[0]["name"][:4] + "*"  # "basic-…" with PoCL 3, "cpu-minimal-…" with PoCL 6
@@ -49,7 +50,7 @@ def test_patterns(pair):
                           ("0:1", {"cpu1"}), ("?:0", {"cpu0"}), ("cpu", set(BOTH)),
                           ("cpu*", set(BOTH)), (name, set(BOTH)), ("auto", set(BOTH))):
         for _ in range(2):
-            answer = filter_on(pair, LARGE, pattern)
+            answer = filter_on(pair, large(), pattern)
             assert used(answer) <= most, pattern
             assert answer.body == expected
 
@@ -80,12 +81,12 @@ def test_others_pass(pair):
 
         def stuck():
             if not asked or asked[-1].done():  # a new worker has done it
-                asked.append(pool.submit(filter_on, pair, LARGE, "cpu1"))
+                asked.append(pool.submit(filter_on, pair, large(), "cpu1"))
             return waits(pair)
         try:
             waits(pair)
             poll(stuck, 60, "a queued tile", 0.05)
-            for pixels in [SMALL] * 10 + [LARGE]:
+            for pixels in [SMALL] * 10 + [large()]:
                 assert used(filter_on(pair, pixels, "cpu0")) == {"cpu0"}
         finally:
             signalled(pair, signal.SIGCONT)
@@ -96,9 +97,9 @@ def test_others_pass(pair):
 def test_tried_again(pair):
     """The tiles of a device that dies are tried again there, since the request may use no other."""
     worker_of(pair, "cpu1").kill(signal.SIGSTOP)
-    answer = filter_on(pair, LARGE, "cpu1")
+    answer = filter_on(pair, large(), "cpu1")
     assert used(answer) == {"cpu1"}
-    assert answer.body == filter_on(pair, LARGE, "cpu0").body
+    assert answer.body == filter_on(pair, large(), "cpu0").body
     assert pair.restarts() == 1
 
 
@@ -106,7 +107,7 @@ def test_gone(pair):
     """If none of its devices comes back the request is told, and a later one at once."""
     waits(pair)
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        stuck = pool.submit(filter_on, pair, LARGE, "cpu1")
+        stuck = pool.submit(filter_on, pair, large(), "cpu1")
         poll(lambda: waits(pair) or stuck.done(), 60, "a queued tile", 0.05)
         early = stuck.done()  # on a busy machine the device may have been away for too long by now
         begun = time.monotonic()

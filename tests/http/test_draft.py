@@ -1,4 +1,5 @@
 """Images that are decoded smaller for a resize (draft=1), against the same request without it."""
+import functools
 import io
 import itertools
 import statistics
@@ -13,8 +14,8 @@ from pixels import smooth
 from service import target_of
 
 WIDTH, HEIGHT = 1601, 1211  # 1 and 3 more than multiples of 8
-PHOTOGRAPH = smooth(WIDTH, HEIGHT, 3)
-JPEG = written(pil(PHOTOGRAPH), "jpeg", quality=92)
+photograph = functools.cache(lambda: smooth(WIDTH, HEIGHT, 3))
+encoded = functools.cache(lambda: written(pil(photograph()), "jpeg", quality=92))
 BOX = ("box", {"size": 3})
 
 
@@ -83,9 +84,9 @@ def test_places(service, kind, ratio):
 @pytest.mark.parametrize("border", ["replicate", "wrap", "constant"])
 def test_sizes(service, given, border):
     """Sizes and crops are of the whole image; the reference makes the same of the draft."""
-    exact, draft = both(service, JPEG, resize(**given), border=border)
+    exact, draft = both(service, encoded(), resize(**given), border=border)
     is_near(exact, draft)
-    checked = service.post(target_of(resize(**given), draft=1, border=border, format="raw", verify=1, variant="general"), JPEG)
+    checked = service.post(target_of(resize(**given), draft=1, border=border, format="raw", verify=1, variant="general"), encoded())
     assert checked.body == draft.body and checked.headers["X-Verify-Mismatches"] == "0"
 
 
@@ -94,11 +95,11 @@ def test_sizes(service, given, border):
     resize(width=80) + [("equalize", {"method": "clahe"})], resize(width="7%") + [("gaussian", {"sigma": 12.0})]], ids=lambda chain: chain[-1][0])
 def test_chains(service, chain):
     """Filters after the resize, also those that read the whole image first."""
-    answer = service.post(target_of(chain, draft=1, format="raw", verify=1), JPEG)
+    answer = service.post(target_of(chain, draft=1, format="raw", verify=1), encoded())
     assert "draft" in answer.lost and answer.headers["X-Verify-Mismatches"] == "0"
-    small = service.post(target_of(chain[:1], draft=1, format="raw", variant="general"), JPEG).pixels
+    small = service.post(target_of(chain[:1], draft=1, format="raw", variant="general"), encoded()).pixels
     apart = service.filter(small, chain[1:], variant="general").pixels
-    whole = service.post(target_of(chain, draft=1, format="raw", variant="general"), JPEG)
+    whole = service.post(target_of(chain, draft=1, format="raw", variant="general"), encoded())
     assert np.array_equal(whole.pixels, apart)
 
 
@@ -107,7 +108,7 @@ def test_chains(service, chain):
     ("jpeg", "L", {}), ("jpeg", "L", {"progressive": True}), ("jpeg", "CMYK", {}), ("webp", "RGB", {}),
     ("webp", "RGB", {"lossless": True}), ("webp", "L", {})])
 def test_kinds(service, name, mode, options):
-    body = written(pil(PHOTOGRAPH).convert(mode), name, **{"quality": 92, **options})
+    body = written(pil(photograph()).convert(mode), name, **{"quality": 92, **options})
     is_near(*both(service, body, resize(width=99)))
     shown = service.post(target_of(resize(width=99), draft=1, format="jpeg"), body)
     assert read_pil(shown.body)[0].shape[:2] == (75, 99)
@@ -118,7 +119,7 @@ def test_kinds(service, name, mode, options):
 def test_turned(service, orientation, progressive):
     """Also what is beyond the edges of a draft is turned; the metadata are the same."""
     tags = {0x112: orientation, 0x10e: "turned"}
-    body = written(pil(PHOTOGRAPH), "jpeg", quality=92, exif=exif(tags), dpi=(300, 300), progressive=progressive)
+    body = written(pil(photograph()), "jpeg", quality=92, exif=exif(tags), dpi=(300, 300), progressive=progressive)
     is_near(*both(service, body, resize(width=60)))
     given = [read_pil(service.post(target_of(resize(width=60), draft=n), body).body)[1] for n in (None, 1)]
     assert given[0].size == given[1].size and given[0].info["dpi"] == given[1].info["dpi"]
@@ -126,21 +127,21 @@ def test_turned(service, orientation, progressive):
 
 
 @pytest.mark.parametrize("body, filters, options", [
-    (lambda: write_png(PHOTOGRAPH), resize(width=80), {}),
-    (lambda: written(pil(PHOTOGRAPH), "tiff"), resize(width=80), {}),
-    (lambda: written(pil(np.dstack([PHOTOGRAPH, PHOTOGRAPH[:, :, :1]])), "webp"), resize(width=80), {}),
-    (lambda: several([pil(PHOTOGRAPH), pil(PHOTOGRAPH[::-1])], "webp"), resize(width=80), {"pages": "all"}),
-    (lambda: several([pil(PHOTOGRAPH), pil(PHOTOGRAPH[::-1])], "webp"), resize(width=80), {}),
-    (JPEG, [BOX], {}), (JPEG, [BOX, *resize(width=80)], {}), (JPEG, resize(width=80), {"roi": "0,0,900,900"}),
-    (JPEG, [("pixelate", {"size": 9}), *resize(width=80)], {"regions": "9,9,500,500"}),
-    (JPEG, resize(width=80), {"target": "5,5"}), (JPEG, resize(width=80, kernel="nearest"), {}),
-    (JPEG, resize(width=80, height=400, fit="fill"), {}), (JPEG, resize(width=401), {}),
-    (JPEG, resize(width=2000, enlarge=1), {})],
+    (lambda: write_png(photograph()), resize(width=80), {}),
+    (lambda: written(pil(photograph()), "tiff"), resize(width=80), {}),
+    (lambda: written(pil(np.dstack([photograph(), photograph()[:, :, :1]])), "webp"), resize(width=80), {}),
+    (lambda: several([pil(photograph()), pil(photograph()[::-1])], "webp"), resize(width=80), {"pages": "all"}),
+    (lambda: several([pil(photograph()), pil(photograph()[::-1])], "webp"), resize(width=80), {}),
+    (encoded, [BOX], {}), (encoded, [BOX, *resize(width=80)], {}), (encoded, resize(width=80), {"roi": "0,0,900,900"}),
+    (encoded, [("pixelate", {"size": 9}), *resize(width=80)], {"regions": "9,9,500,500"}),
+    (encoded, resize(width=80), {"target": "5,5"}), (encoded, resize(width=80, kernel="nearest"), {}),
+    (encoded, resize(width=80, height=400, fit="fill"), {}), (encoded, resize(width=401), {}),
+    (encoded, resize(width=2000, enlarge=1), {})],
     ids=["png", "tiff", "alpha", "frames", "frame", "box", "before", "roi", "regions", "target", "nearest", "aspect", "large", "enlarged"])
 def test_without_effect(service, body, filters, options):
     if options.get("pages"):
         options = {**options, "format": "webp", "lossless": 1}
-    is_exact(*both(service, body() if callable(body) else body, filters, **options))
+    is_exact(*both(service, body(), filters, **options))
 
 
 @pytest.mark.parametrize("width, height", [(1, 999), (999, 1), (9, 9), (16, 17), (1700, 8)])
@@ -158,7 +159,7 @@ def test_narrow(service, width, height, name):
                                            ("jpeg", {"exif": exif({0x112: 6})})])
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.99])
 def test_truncated(service, name, options, share):
-    body = written(pil(PHOTOGRAPH), name, quality=92, **options)
+    body = written(pil(photograph()), name, quality=92, **options)
     cut = body[:int(len(body) * share)]
     answers = [service.post(target_of(resize(width=80), draft=n), cut) for n in (None, 1)]
     assert answers[0].status == answers[1].status == 422
@@ -170,18 +171,18 @@ def test_arenas(launch, service):
     with launch("--arena-size", "512K", "--codecs", "1") as small:
         for border in ("replicate", "wrap"):
             target = target_of(resize(width=390), draft=1, border=border, format="raw", variant="general")
-            whole, cut = service.post(target, JPEG), small.post(target, JPEG)
+            whole, cut = service.post(target, encoded()), small.post(target, encoded())
             assert "draft" in cut.lost and whole.body == cut.body
 
 
 def test_refused(service):
-    service.post("/v1/filters/resize?width=80&draft=2", JPEG).refused(400, "bad-parameter", parameter="draft")
+    service.post("/v1/filters/resize?width=80&draft=2", encoded()).refused(400, "bad-parameter", parameter="draft")
 
 
 def test_faster(service):
     """The decoder does less work, by its processor time."""
     body = io.BytesIO()
-    Image.fromarray(PHOTOGRAPH).resize((4800, 3600)).save(body, "jpeg", quality=90)
+    Image.fromarray(photograph()).resize((4800, 3600)).save(body, "jpeg", quality=90)
 
     def decode(draft):
         target = target_of(resize(width=300), draft=draft)

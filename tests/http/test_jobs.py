@@ -13,14 +13,13 @@ import pytest
 
 import imagefiles
 from fixtures import service_with
-from jobs import HEAVY, MEDIUM, PREFER, submit
+from jobs import HEAVY, LONG, MEDIUM, PREFER, submit
 from pixels import random_pixels
 from service import ONE_DEVICE, SMALL, poll, read_answer, request_head
 
 OPEN = ("waiting", "running")
 PIXELS = random_pixels(1, 300, 200, 3, "u8")
 PNG = imagefiles.write_png(PIXELS)
-LONG = random_pixels(2, 3000, 3000, 3, "u8")   # nobody waits for its end
 
 
 # One codec worker, so one job runs, the others wait, however long that is on a busy machine; a device with one thread.

@@ -1,6 +1,7 @@
 """JPEGs that a device decodes or encodes: byte for byte as codec workers do, or left to them."""
 import concurrent.futures
 import contextlib
+import functools
 import random
 
 import pytest
@@ -39,7 +40,8 @@ def jpeg(pixels, **options):
     return written(pil(pixels), "jpeg", **{"quality": 85, **options})
 
 
-SMALL, LARGE = jpeg(smooth(64, 64, 3)), jpeg(smooth(1600, 1200, 3))
+SMALL = jpeg(smooth(64, 64, 3))
+large = functools.cache(lambda: jpeg(smooth(1600, 1200, 3)))
 
 
 def post(service, body, filters=None, codec="gpu", **options):
@@ -231,7 +233,7 @@ def test_many_clients(lane):
 @pytest.mark.parametrize("kind", ("device", "codec"))
 def test_worker_dies(lane, kind):
     """The job is done all the same, whichever of its sides are scans."""
-    jobs = [(LARGE, {}), (LARGE, {"format": "ppm"}), bare(smooth(1600, 1200, 3))]
+    jobs = [(large(), {}), (large(), {"format": "ppm"}), bare(smooth(1600, 1200, 3))]
     wanted = [post(lane, body, codec="cpu", **options).body for body, options in jobs]
 
     def again(job):
@@ -268,10 +270,10 @@ def test_without(launch, options):
 def test_too_large(launch_lane, lane):
     share = (32 << 20) / lane.get("/v1/devices").json()["devices"][0]["memory_bytes"]
     with launch_lane("--jpeg-memory", f"{share:.6f}") as service:
-        assert by(post(service, LARGE)) == "cpu"
+        assert by(post(service, large())) == "cpu"
         assert left(service, reason="size", side="encode") == 1
         assert by(post(service, SMALL)) == "cpu0"
-    assert read_pil(post(lane, LARGE).body)[0].shape == (1200, 1600, 3)
+    assert read_pil(post(lane, large()).body)[0].shape == (1200, 1600, 3)
 
 
 @pytest.mark.slow
@@ -290,11 +292,11 @@ def test_pixels_beyond_arena(launch_lane):
 def test_answers_in_memory(launch_lane):
     """The memory for a device's encoding is set aside for the encoded size, not for the pixels."""
     with launch_lane("--codecs", "1", "--verify-share", "0", "--spool-size", "1M") as service:
-        assert len(LARGE) < 1 << 19
+        assert len(large()) < 1 << 19
         for codec, place, who in (("gpu", "memory", BOTH), ("cpu", "file", "cpu")):
-            assert by(post(service, LARGE, codec=codec)) == who
+            assert by(post(service, large(), codec=codec)) == who
             service.rest()
-            job = begin(service, target_of(GAUSSIAN, codec=codec, variant="general"), LARGE)
+            job = begin(service, target_of(GAUSSIAN, codec=codec, variant="general"), large())
             assert service.get(job + "/result?wait=60").status == 200
             assert service.total("convolved_spools", place=place) == 1
             service.request("DELETE", job)

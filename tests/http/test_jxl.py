@@ -1,4 +1,5 @@
 """JPEG XL: read and written, and files that ask for much."""
+import functools
 import io
 import struct
 
@@ -31,7 +32,7 @@ def bare(file):
     return stream or file
 
 
-STILL = bare(lossless(WAVES))
+still = functools.cache(lambda: bare(lossless(WAVES)))
 
 
 def in_boxes(stream, *before):
@@ -117,7 +118,7 @@ def test_in_boxes(service):
     # The body is copied, or mapped.
     small, large = (box(b"brob", b"xml " + b"\xff" * size) for size in (100, 1 << 20))
     for boxes in ((), (exif, box(b"xml ", b"<x:xmpmeta/>")), (small,), (large, small)):
-        answer = service.identity(in_boxes(STILL, *boxes), format="raw")
+        answer = service.identity(in_boxes(still(), *boxes), format="raw")
         assert np.array_equal(answer.pixels, WAVES), boxes
 
 
@@ -144,7 +145,7 @@ LOOP = b"\0\0\0\0II*\0\x08\0\0\0\1\0\x69\x87\4\0\1\0\0\0\x08\0\0\0" + bytes(8)
 def test_compressed_metadata(service):
     """A compressed box is treated as the plain one; damaged, long or repeated ones are removed."""
     def answered(*boxes):
-        return service.identity(in_boxes(STILL, *boxes), format="png").body
+        return service.identity(in_boxes(still(), *boxes), format="png").body
     without = answered()
     plain = answered(box(b"Exif", EXIF), box(b"xml ", b"<x:xmpmeta/>"))
     assert answered(packed(b"Exif", EXIF), packed(b"xml ", b"<x:xmpmeta/>")) == plain
@@ -153,7 +154,7 @@ def test_compressed_metadata(service):
                   [box(b"brob", b"Exi")], [box(b"brob", b"")]):
         assert answered(*boxes) == without, boxes
     for loop in (box(b"Exif", LOOP), packed(b"Exif", LOOP)):
-        answer = service.identity(in_boxes(STILL, loop))
+        answer = service.identity(in_boxes(still(), loop))
         answer.refused(422, "too-complex", "64", "EXIF directories")
     if b"the artist" in plain:  # libvips reads it, and writes it compressed
         again = service.identity(plain, format="jxl", lossless=1).body
@@ -179,7 +180,7 @@ def test_profile(service):
 
 def test_truncated(service):
     """Never half an image. (test_damaged.py has one that is written without boxes.)"""
-    body = in_boxes(STILL)
+    body = in_boxes(still())
     for share in (0.01, 0.3, 0.7, 0.95):
         assert service.identity(body[:int(len(body) * share)]).status in (415, 422), share
     for body in (ANIMATED, in_boxes(ANIMATED)):

@@ -13,7 +13,6 @@ from service import ONE_DEVICE, SMALL, TWO_DEVICES, lasting, poll, request_head
 
 LARGE = np.zeros((800, 800, 3), np.uint8)
 IMAGE = random_pixels(1, 700, 500, 3, "u8")
-PNG = imagefiles.write_png(IMAGE)
 BOX = "/v1/filters/box?variant=general"
 counted = service_with("--codecs", "3", "--canary-interval", "3600", environment=TWO_DEVICES)
 LASTING = ("context", "queue", "program", "kernel", "buffer", "step_kernel", "step_weights", "plan")
@@ -25,12 +24,13 @@ def every_kind(service):
     assert service.filter(IMAGE, [("gaussian", {"sigma": 20.0}), ("sobel", {})],
                           variant="general").status == 200
     assert service.filter(IMAGE, [("unsharp", {})], variant="general", verify=1).status == 200
-    assert service.post(BOX, PNG[:-2000]).status == 422
+    png = imagefiles.write_png(IMAGE)
+    assert service.post(BOX, png[:-2000]).status == 422
     assert service.filter(SMALL, [("box", {"size": 2})]).status == 400
     assert service.filter(LARGE, HEAVY, variant="general", deadline_ms=5).status in (429, 504)
     with service.socket() as leaving:
-        leaving.sendall(request_head(BOX, f"Content-Length: {len(PNG)}") + PNG)
-    job = begin(service, BOX, PNG)
+        leaving.sendall(request_head(BOX, f"Content-Length: {len(png)}") + png)
+    job = begin(service, BOX, png)
     assert service.get(job + "?wait=30").status == 200
     assert service.request("DELETE", job).status == 204
 

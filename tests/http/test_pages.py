@@ -6,6 +6,7 @@ import pytest
 from PIL import Image, ImageSequence
 
 import imagefiles
+from fixtures import Made
 from imagefiles import several, write_pnm
 from pixels import random_pixels
 from service import TYPES
@@ -20,10 +21,9 @@ def tiff(frames, **options):
 
 
 PICTURES, TIMES = [imagefiles.pil(frame) for frame in FRAMES], {"duration": DELAYS, "loop": 3}
-FILES = {"TIFF": tiff(FRAMES), "WEBP": several(PICTURES, "WEBP", lossless=True, **TIMES),
-         "GIF": several([picture.quantize(64) for picture in PICTURES], "GIF", **TIMES),
-         "PNG": several(PICTURES, "PNG", **TIMES)}
-TIFF, WEBP, GIF, PNG = FILES.values()
+FILES = Made({"TIFF": lambda: tiff(FRAMES), "WEBP": lambda: several(PICTURES, "WEBP", lossless=True, **TIMES),
+              "GIF": lambda: several([picture.quantize(64) for picture in PICTURES], "GIF", **TIMES),
+              "PNG": lambda: several(PICTURES, "PNG", **TIMES)})
 
 
 def each(service, path, frames):
@@ -63,20 +63,21 @@ CONTRASTS = [frame // (i + 1) + 9 * i for i, frame in enumerate(FRAMES)]
 MANY_TILES = "/v1/filters/box?size=63&border=wrap"
 ALL_PAGES = [
     *((FRAMES, f"{path}&variant=general") for path in PATHS),
-    (large("u8"), f"{MANY_TILES}&verify=1&variant=general"),
-    (large("u16"), f"{MANY_TILES}&variant=reference"), (large("f32"), f"{MANY_TILES}&verify=1"),
+    (lambda: large("u8"), f"{MANY_TILES}&verify=1&variant=general"),
+    (lambda: large("u16"), f"{MANY_TILES}&variant=reference"), (lambda: large("f32"), f"{MANY_TILES}&verify=1"),
     # Each page has what is gathered first of its own.
     (CONTRASTS, "/v1/filters/equalize?channels=luma&verify=1&variant=general"),
     (CONTRASTS, "/v1/filters/equalize?method=clahe&tiles=5&verify=1&variant=general"),
     (CONTRASTS, "/v1/filters/threshold?method=otsu&variant=reference"),
     (CONTRASTS, "/v1/filters/canny?sigma=0&low=0.1&high=1.4&roi=3,2,50,40&variant=general"),
     (CONTRASTS, "/v1/chain?filters=equalize,median,canny=low=0.2:high=2&border=reflect&variant=general"),
-    (large("u8", 1), "/v1/chain?filters=box=size=63,equalize,box=size=63&border=wrap&variant=general")]
+    (lambda: large("u8", 1), "/v1/chain?filters=box=size=63,equalize,box=size=63&border=wrap&variant=general")]
 
 
 @pytest.mark.parametrize("frames, path", ALL_PAGES, ids=range(len(ALL_PAGES)))
 def test_all_pages(service, frames, path):
     """Nothing leaks from one page to the next, whatever the window and the border."""
+    frames = frames() if callable(frames) else frames
     answer = service.post(f"{path}&pages=all&format=raw", tiff(frames))
     assert answer.status == 200, answer
     assert answer.headers["X-Pages"] == str(len(frames)) and "X-Lost" not in answer.headers
@@ -130,20 +131,20 @@ def test_animations_change_format(service):
     def converted(body, name):
         return service.identity(body, pages="all", format=name).body
 
-    for body, loop in ((converted(GIF, "webp"), 4),  # times in all; GIF counts repetitions
-                       (converted(WEBP, "png"), 3)):
+    for body, loop in ((converted(FILES["GIF"], "webp"), 4),  # times in all; GIF counts repetitions
+                       (converted(FILES["WEBP"], "png"), 3)):
         assert Image.open(io.BytesIO(body)).info["loop"] == loop
         assert durations(body) == DELAYS
-    assert np.array_equal(seen(converted(WEBP, "png")), FRAMES)
-    assert len(seen(converted(WEBP, "gif"))) == COUNT
-    assert durations(converted(TIFF, "png")) == [100] * COUNT
-    service.identity(GIF, pages="all", format="bmp").refused(
+    assert np.array_equal(seen(converted(FILES["WEBP"], "png")), FRAMES)
+    assert len(seen(converted(FILES["WEBP"], "gif"))) == COUNT
+    assert durations(converted(FILES["TIFF"], "png")) == [100] * COUNT
+    service.identity(FILES["GIF"], pages="all", format="bmp").refused(
         422, "unencodable", f"{COUNT} pages", "png, webp, tiff, gif, ")
     bmp = {"Accept": "image/bmp"}
-    either = service.identity(GIF, {"Accept": "image/bmp, image/webp;q=0.1"}, pages="all")
+    either = service.identity(FILES["GIF"], {"Accept": "image/bmp, image/webp;q=0.1"}, pages="all")
     assert either.type == "image/webp"
-    assert service.identity(GIF, bmp, pages="all").status == 422
-    assert service.identity(GIF, bmp).status == 200
+    assert service.identity(FILES["GIF"], bmp, pages="all").status == 422
+    assert service.identity(FILES["GIF"], bmp).status == 200
 
 
 def test_pages_of_one_picture(service):
@@ -165,7 +166,7 @@ def test_pages_of_one_picture(service):
     ("page=-1", "page"), ("page=x", "page"), ("page=1.5", "page"), ("page=", "page"), ("page=100000", "page"),
     ("pages=some", "pages"), ("pages=", "pages"), ("page=1&pages=all", "pages"), ("pages=all&page=1", "page")])
 def test_bad_choices(service, choice, parameter):
-    service.post(f"/v1/filters/box?{choice}", TIFF).refused(
+    service.post(f"/v1/filters/box?{choice}", FILES["TIFF"]).refused(
         400, "bad-parameter", "expected", parameter=parameter)
 
 
@@ -191,8 +192,8 @@ def test_limits(launch):
                 f"5 pages of {WIDTH}x{HEIGHT} are to be read, {WIDTH * HEIGHT * 5} pixels")
             assert service.identity(body).status == 200
             assert service.identity(body, page=2).status == 200
-        assert service.identity(TIFF, page=4).status == 200
-        for body in (GIF, PNG):
+        assert service.identity(FILES["TIFF"], page=4).status == 200
+        for body in (FILES["GIF"], FILES["PNG"]):
             service.identity(body, page=4).refused(422, "too-many-pixels")
         assert service.identity(tiff(FRAMES[:3]), pages="all").status == 200
 
@@ -201,15 +202,15 @@ def test_memory(launch):
     """A WebP is decoded whole, with all frames that are read; others go from page to page."""
     pixels = WIDTH * HEIGHT
     with launch("--codecs", "1", "--max-buffered-size", str(20 * pixels)) as service:
-        service.identity(WEBP, pages="all").refused(
+        service.identity(FILES["WEBP"], pages="all").refused(
             422, "too-many-pixels", "for all its pages", str(20 * pixels))
-        assert service.identity(WEBP).status == service.identity(WEBP, page=4).status == 200
-        for body in (GIF, TIFF, PNG):
+        assert service.identity(FILES["WEBP"]).status == service.identity(FILES["WEBP"], page=4).status == 200
+        for body in (FILES["GIF"], FILES["TIFF"], FILES["PNG"]):
             assert service.identity(body, pages="all").status == 200
 
 
 def test_asynchronous(service):
-    answer = service.identity(TIFF, {"Prefer": "respond-async"}, pages="all", format="raw")
+    answer = service.identity(FILES["TIFF"], {"Prefer": "respond-async"}, pages="all", format="raw")
     location = answer.headers["Location"]
     progress = service.get(location + "?wait=60").json()["progress"]
     assert progress == {"tiles_done": COUNT, "tiles": COUNT}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from fixtures import some
+from fixtures import Made, some
 from imagefiles import (PNG_SIGNATURE, png_chunk, png_chunks, read_pil, several, shown, write_png,
                         written)
 from pixels import random_pixels
@@ -36,8 +36,8 @@ def chunks_of(answer, *names):
     return [chunk for chunk in png_chunks(answer.body) if chunk[0] in names]
 
 
-FILES = {"own": write_png(PIXELS), "large": written(Image.fromarray(LARGE), "PNG"),
-         "palette": written(Image.fromarray(PIXELS).quantize(40), "PNG")}
+FILES = Made({"own": lambda: write_png(PIXELS), "large": lambda: written(Image.fromarray(LARGE), "PNG"),
+              "palette": lambda: written(Image.fromarray(PIXELS).quantize(40), "PNG")})
 
 
 @pytest.mark.parametrize("kind, orientation, place", some(

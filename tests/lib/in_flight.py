@@ -1,5 +1,6 @@
 """Requests that something happens to in the middle, by the same kernels, to compare bytes."""
 import concurrent.futures
+import functools
 
 import imagefiles
 import oracle
@@ -7,7 +8,7 @@ from pixels import random_pixels
 from service import PATIENCE, poll
 
 # Some seconds of work in many tiles.
-LARGE = random_pixels(1, 4000, 3000, 3, "u8")
+large = functools.cache(lambda: random_pixels(1, 4000, 3000, 3, "u8"))
 SLOW = [("gaussian", {"sigma": 20.0}), ("box", {"size": 101}), ("gaussian", {"sigma": 20.0}),
         ("sobel", {})]
 SMALL = random_pixels(2, 61, 47, 3, "u8")
@@ -23,7 +24,8 @@ def works(service):
 class InFlight:
     """A large request on a thread of its own, begun when a device works on one of its tiles."""
 
-    def __init__(self, service, pixels=LARGE, filters=SLOW):
+    def __init__(self, service, pixels=None, filters=SLOW):
+        pixels = large() if pixels is None else pixels
         self.service, self.size, self.answer = service, pixels.nbytes, None
         pool = concurrent.futures.ThreadPoolExecutor(1)
 

@@ -6,6 +6,7 @@ from service import SMALL, poll, raw_kind, target_of
 
 PREFER = {"Prefer": "respond-async"}
 MEDIUM = random_pixels(3, 360, 360, 3, "u8")   # a second, or some by the reference
+LONG = np.zeros((3000, 3000, 3), np.uint8)   # nobody waits for its end
 HEAVY = [("bilateral", {"radius": 16})]
 
 

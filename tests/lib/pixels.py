@@ -18,11 +18,12 @@ def pairwise(*factors):
     """Combinations in which every two values of different factors meet: faults show in a pair."""
     left = {((i, a), (j, b)) for i, j in itertools.combinations(range(len(factors)), 2)
             for a, b in itertools.product(range(len(factors[i])), range(len(factors[j])))}
-    every = list(itertools.product(*(range(len(factor)) for factor in factors)))
+    pairs = {one: set(itertools.combinations(enumerate(one), 2))
+             for one in itertools.product(*(range(len(factor)) for factor in factors))}
     chosen = []
     while left:
-        best = max(every, key=lambda one: len(left & set(itertools.combinations(enumerate(one), 2))))
-        left -= set(itertools.combinations(enumerate(best), 2))
+        best = max(pairs, key=lambda one: len(left & pairs[one]))
+        left -= pairs[best]
         chosen.append(tuple(factor[at] for factor, at in zip(factors, best)))
     return chosen
 
@@ -45,7 +46,7 @@ def random_pixels(seed, width, height, bands, kind, alpha=False):
 
 def smooth(width, height, bands, kind="u8"):
     """Returns an image that lossy formats keep well: gradients and waves."""
-    y, x = np.mgrid[0:height, 0:width]
+    y, x = np.ogrid[0:height, 0:width]
     planes = [0.5 + 0.4 * np.sin(x / (17.0 + 9 * b) + b) * np.cos(y / (23.0 - 4 * b))
               for b in range(bands)]
     planes = np.stack(planes, axis=2) * oracle.FULL_SCALE[kind]

@@ -3,11 +3,13 @@ import base64
 import re
 import struct
 import zlib
+from functools import partial
 
 import numpy as np
 from PIL import Image, ImageCms
 
 import imagefiles
+from fixtures import Made
 from pixels import smooth
 
 PROFILE = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
@@ -223,36 +225,36 @@ def samples(mark):
     """Returns files by name, each with the mark in a picture within its metadata."""
     file, files = picture(mark), {}
     for name, data in exif_kinds(mark).items():
-        files[f"jpeg-exif-{name}"] = jpeg(segment(0xE1, EXIF + data))
-        files[f"png-exif-{name}"] = png((b"eXIf", data))
-        files[f"webp-exif-{name}"] = webp(exif_block=EXIF + data)
+        files[f"jpeg-exif-{name}"] = partial(jpeg, segment(0xE1, EXIF + data))
+        files[f"png-exif-{name}"] = partial(png, (b"eXIf", data))
+        files[f"webp-exif-{name}"] = partial(webp, exif_block=EXIF + data)
     for name, data in xmp_kinds(mark).items():
-        files[f"jpeg-xmp-{name}"] = jpeg(segment(0xE1, XMP + data))
-        files[f"png-xmp-{name}"] = png((b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + data))
-        files[f"webp-xmp-{name}"] = webp(xmp_block=data)
-        files[f"tiff-xmp-{name}"] = tiff({700: data})
+        files[f"jpeg-xmp-{name}"] = partial(jpeg, segment(0xE1, XMP + data))
+        files[f"png-xmp-{name}"] = partial(png, (b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + data))
+        files[f"webp-xmp-{name}"] = partial(webp, xmp_block=data)
+        files[f"tiff-xmp-{name}"] = partial(tiff, {700: data})
     for name, data in resource_kinds(mark).items():
-        files[f"jpeg-resources-{name}"] = jpeg(segment(0xED, b"Photoshop 3.0\0" + data))
-        files[f"tiff-resources-{name}"] = tiff({34377: data})
+        files[f"jpeg-resources-{name}"] = partial(jpeg, segment(0xED, b"Photoshop 3.0\0" + data))
+        files[f"tiff-resources-{name}"] = partial(tiff, {34377: data})
     extension = b"http://ns.adobe.com/xmp/extension/\0" + b"0" * 32 + struct.pack(">2I", 9999, 0)
     palette = bytes(768) + mark.ljust(100, b"\0")
     deflated = b"\0\1\0\0\0" + zlib.compress(xmp_kinds(mark)["thumbnails"])
     files |= {
-        "jpeg-jfif": jpeg(segment(0xE0, b"JFIF\0\1\2\1\x01\x2c\x01\x2c\x08\x08" + mark.ljust(192, b"\0"))),
-        "jpeg-jfxx-jpeg": jpeg(segment(0xE0, b"JFXX\0\x10" + file)),
-        "jpeg-jfxx-palette": jpeg(segment(0xE0, b"JFXX\0\x11\x0a\x0a" + palette)),
-        "jpeg-jfxx-rgb": jpeg(segment(0xE0, b"JFXX\0\x13\x08\x08" + mark.ljust(192, b"\0"))),
-        "jpeg-mpf": jpeg(segment(0xE2, b"MPF\0II*\0" + mark), after=file),
-        "jpeg-flashpix": jpeg(segment(0xE2, b"FPXR\0" + file)),
-        "jpeg-unknown": jpeg(segment(0xEB, b"HDR_RI" + file)),
-        "jpeg-xmp-extension": jpeg(segment(0xE1, extension + xmp_kinds(mark)["thumbnails"])),
-        "png-xmp-deflated": png((b"iTXt", b"XML:com.adobe.xmp" + deflated)),
-        "png-unknown": png((b"prVW", file)),
-        "png-frames": png((b"fdAT", b"\0\0\0\1" + file), frames=True),
-        "webp-unknown": webp(more=b"PrVW" + struct.pack("<I", len(even(file))) + even(file)),
-        "tiff-iptc": tiff({33723: data_set(2, 202, file) + CAPTION}),
-        "tiff-layers": tiff({37724: file}),
-        "tiff-unknown": tiff({65000: file}),
+        "jpeg-jfif": partial(jpeg, segment(0xE0, b"JFIF\0\1\2\1\x01\x2c\x01\x2c\x08\x08" + mark.ljust(192, b"\0"))),
+        "jpeg-jfxx-jpeg": partial(jpeg, segment(0xE0, b"JFXX\0\x10" + file)),
+        "jpeg-jfxx-palette": partial(jpeg, segment(0xE0, b"JFXX\0\x11\x0a\x0a" + palette)),
+        "jpeg-jfxx-rgb": partial(jpeg, segment(0xE0, b"JFXX\0\x13\x08\x08" + mark.ljust(192, b"\0"))),
+        "jpeg-mpf": partial(jpeg, segment(0xE2, b"MPF\0II*\0" + mark), after=file),
+        "jpeg-flashpix": partial(jpeg, segment(0xE2, b"FPXR\0" + file)),
+        "jpeg-unknown": partial(jpeg, segment(0xEB, b"HDR_RI" + file)),
+        "jpeg-xmp-extension": partial(jpeg, segment(0xE1, extension + xmp_kinds(mark)["thumbnails"])),
+        "png-xmp-deflated": partial(png, (b"iTXt", b"XML:com.adobe.xmp" + deflated)),
+        "png-unknown": partial(png, (b"prVW", file)),
+        "png-frames": partial(png, (b"fdAT", b"\0\0\0\1" + file), frames=True),
+        "webp-unknown": partial(webp, more=b"PrVW" + struct.pack("<I", len(even(file))) + even(file)),
+        "tiff-iptc": partial(tiff, {33723: data_set(2, 202, file) + CAPTION}),
+        "tiff-layers": partial(tiff, {37724: file}),
+        "tiff-unknown": partial(tiff, {65000: file}),
     }
     for name, data in (("exif", EXIF + exif_kinds(mark)["thumbnail"]),
                        ("APP1", EXIF + exif_kinds(mark)["thumbnail"]),
@@ -260,7 +262,7 @@ def samples(mark):
                        ("iptc", data_set(2, 202, file))):
         keyword = f"Raw profile type {name}\0\0".encode()
         text = zlib.compress(profile_text(name, data))
-        files[f"png-raw-profile-{name}"] = png((b"zTXt", keyword + text))
+        files[f"png-raw-profile-{name}"] = partial(png, (b"zTXt", keyword + text))
     page = Image.frombytes("RGB", (16, 16), mark.ljust(768, b"\0"))
-    files["tiff-page"] = tiff({}, [page])
-    return files
+    files["tiff-page"] = partial(tiff, {}, [page])
+    return Made(files)

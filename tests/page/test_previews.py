@@ -1,4 +1,5 @@
 """Large images on the page: previews, and bars of uploads."""
+import functools
 import io
 import urllib.parse
 
@@ -7,20 +8,21 @@ import pytest
 from PIL import Image
 
 import imagefiles
+from fixtures import Made
 from test_pages import DONE, NOTHING_SHOWN, judge, judged, proxy, put, save, silent  # noqa
 
 RAMP = np.linspace(0, 255, 2400).astype(np.uint8)
 PIXELS = np.stack([np.tile(RAMP, (1600, 1)), np.full((1600, 2400), 90, np.uint8), np.tile(RAMP[:1600, None], (1, 2400))], axis=2)
-LARGE = imagefiles.written(imagefiles.pil(PIXELS), "png")
+large = functools.cache(lambda: imagefiles.written(imagefiles.pil(PIXELS), "png"))
 MARKED = "((mark) => mark.checkVisibility() && mark.textContent)(document.querySelector('#preview'))"
 PREVIEW = f"{DONE} && {MARKED} === 'Preview at 62 %' && document.querySelector('#badges').textContent.startsWith('preview at 62 %')"
 UPLOAD = "document.querySelector('.upload progress')"
 
 
-def start(browser, service, chain, content=LARGE, name="large.png", size="2400 × 1600"):
+def start(browser, service, chain, content=None, name="large.png", size="2400 × 1600"):
     browser.open(service)
     browser.wait("document.querySelectorAll('.card').length > 20")
-    put(browser, content, name)
+    put(browser, content or large(), name)
     browser.wait("document.querySelector('#name').textContent === arguments[0]", f"{name} · {size}")
     browser.ask("void (location.hash = arguments[0])", chain)
 
@@ -44,18 +46,18 @@ def test_a_large_image_is_tried_small(browser, service, judged):
     start(browser, judged, REAL)
     browser.wait(PREVIEW)
     (path, parameters, body), = asked(judged, "resize")
-    assert (path, parameters) == ("/v1/filters/resize", {"width": "62%", "format": "png"}) and body == LARGE
+    assert (path, parameters) == ("/v1/filters/resize", {"width": "62%", "format": "png"}) and body == large()
     path, parameters, body = asked(judged)[-1]
     assert (path, size_of(body)) == ("/v1/chain", (1488, 992))
     assert parameters == {"filters": "gaussian=sigma=6.2,box=size=9", "regions": "148,99,745,497", "feather": "62", "format": "png"}
     assert "gaussian=sigma=10,box=size=15&feather=100&regions=240,160,1200,800" in browser.text("#code")
     assert "1488 × 992" in browser.text("#badges") and not browser.ask("document.querySelector('#save').checkVisibility()")
 
-    expected = service.post(f"/v1/chain?{REAL}", LARGE)
+    expected = service.post(f"/v1/chain?{REAL}", large())
     assert save(browser, "#save-whole") == ("large-filtered.png", expected.body)
     assert browser.ask(f"!{MARKED} && document.querySelector('#badges').textContent.startsWith('2400 × 1600')")
     assert save(browser) == ("large-filtered.png", expected.body)
-    whole = [body for _, _, body in asked(judged, "chain") if body == LARGE]
+    whole = [body for _, _, body in asked(judged, "chain") if body == large()]
     assert len(whole) == 1
 
     browser.click(".chip[data-filter=box] .sign")
@@ -90,11 +92,11 @@ def test_no_preview(browser, judged):
     start(browser, judged, "filters=box=size=15", small, "small.png", "1500 × 1000")
     browser.wait(DONE)
     assert asked(judged)[-1] == ("/v1/filters/box", {"size": "15"}, small)
-    put(browser, LARGE, "large.png")
+    put(browser, large(), "large.png")
     browser.wait(PREVIEW)
     browser.ask("void (location.hash = 'filters=box=size=15&variant=general')")
     browser.wait(f"{DONE} && !{MARKED}")
-    assert asked(judged)[-1] == ("/v1/filters/box", {"size": "15", "variant": "general"}, LARGE)
+    assert asked(judged)[-1] == ("/v1/filters/box", {"size": "15", "variant": "general"}, large())
 
 
 def test_a_whole_image_that_is_refused(browser, service, judged, judge):
@@ -106,7 +108,7 @@ def test_a_whole_image_that_is_refused(browser, service, judged, judge):
     browser.wait("document.querySelector('#problem:not([hidden])')")
     assert browser.ask(NOTHING_SHOWN) and not browser.ask("document.querySelector('#save-whole').checkVisibility()")
     judge.refuse = None
-    assert save(browser, "#problem button") == ("large-filtered.png", service.post("/v1/filters/box?size=15", LARGE).body)
+    assert save(browser, "#problem button") == ("large-filtered.png", service.post("/v1/filters/box?size=15", large()).body)
 
 
 def test_who_asks_for_something_else_saves_nothing(browser, judged, judge):
@@ -122,14 +124,12 @@ def test_who_asks_for_something_else_saves_nothing(browser, judged, judge):
     browser.wait(f"{DONE} && document.querySelector('#save').download === 'small-filtered.png'")
 
 
-ORIENTED = imagefiles.pil(np.rot90(PIXELS))  # turned to the left; 6 turns it to the right
-EXIF = Image.Exif()
-EXIF[274] = 6
-FILES = {
-    "a.jpg": imagefiles.written(ORIENTED, "jpeg", exif=EXIF), "16.png": imagefiles.write_png(PIXELS.astype(np.uint16) * 257),
-    "alpha.png": imagefiles.written(imagefiles.pil(np.dstack([PIXELS, PIXELS[:, :, 0]])), "png"),
-    "float.tif": imagefiles.written(Image.fromarray(PIXELS[:, :, 0] / np.float32(255)), "tiff", compression="tiff_deflate"),
-    "pages.tif": imagefiles.several([imagefiles.pil(PIXELS)] * 2, "tiff", compression="tiff_deflate")}
+FILES = Made({  # the first one is turned to the left; 6 turns it to the right
+    "a.jpg": lambda: imagefiles.written(imagefiles.pil(np.rot90(PIXELS)), "jpeg", exif=imagefiles.exif({274: 6})),
+    "16.png": lambda: imagefiles.write_png(PIXELS.astype(np.uint16) * 257),
+    "alpha.png": lambda: imagefiles.written(imagefiles.pil(np.dstack([PIXELS, PIXELS[:, :, 0]])), "png"),
+    "float.tif": lambda: imagefiles.written(Image.fromarray(PIXELS[:, :, 0] / np.float32(255)), "tiff", compression="tiff_deflate"),
+    "pages.tif": lambda: imagefiles.several([imagefiles.pil(PIXELS)] * 2, "tiff", compression="tiff_deflate")})
 
 
 @pytest.mark.slow
