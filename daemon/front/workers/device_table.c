@@ -3,6 +3,7 @@
 
 #include <fnmatch.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/loop.h"
@@ -13,46 +14,50 @@
 const char *const device_states[] = {"down",    "starting", "up",     "quarantined",
                                      "probing", "leaving",  "removed"};
 
-static struct device devices[DEVICES_MAX + 1]; /* the one after the last is the next */
+static struct device *devices[DEVICES_MAX + 1]; /* the one after the last is the next, or NULL */
 static unsigned device_count;
 
 struct worker *device_table_next(void)
 {
-	devices[device_count].worker.number = device_count;
-	return &devices[device_count].worker;
+	struct device **next = &devices[device_count];
+
+	if (!*next && (*next = calloc(1, sizeof **next)))
+		(*next)->worker.number = device_count;
+	return *next ? &(*next)->worker : NULL;
 }
 
 struct device *device_table_add(const struct message_device *m)
 {
-	struct device *d = &devices[device_count];
+	struct device *d;
 
-	if (device_count == DEVICES_MAX)
+	if (device_count == DEVICES_MAX || !device_table_next())
 		return NULL;
-	snprintf(d->label, sizeof d->label, "%s%u", device_types[m->type], device_count);
+	d = devices[device_count++];
+	snprintf(d->label, sizeof d->label, "%s%u", device_types[m->type], d->worker.number);
 	snprintf(d->ready.name, sizeof d->ready.name, "%s", m->name);
 	d->found = *m;
 	d->last_up = loop_now();
-	d->worker.number = device_count;
-	device_count++;
 	return d;
 }
 
 struct device *device_table_find(const struct message_device *m)
 {
 	for (unsigned i = 0; i < device_count; i++) {
-		const struct message_device *known = &devices[i].found;
+		const struct message_device *known = &devices[i]->found;
 
 		if (known->platform == m->platform && known->device == m->device &&
 		    known->type == m->type && !strcmp(known->name, m->name))
-			return &devices[i];
+			return devices[i];
 	}
 	return NULL;
 }
 
 void device_table_clear(void)
 {
-	memset(devices, 0, (device_count + 1) * sizeof *devices);
-	device_count = 0;
+	for (device_count++; device_count; device_count--) {
+		free(devices[device_count - 1]);
+		devices[device_count - 1] = NULL;
+	}
 }
 
 unsigned devices_wanted(void)
@@ -60,13 +65,13 @@ unsigned devices_wanted(void)
 	unsigned wanted = 0;
 
 	for (unsigned i = 0; i < device_count; i++)
-		wanted += !devices[i].unwanted;
+		wanted += !devices[i]->unwanted;
 	return wanted;
 }
 
 struct device *device_get(unsigned i)
 {
-	return i < device_count ? &devices[i] : NULL;
+	return i < device_count ? devices[i] : NULL;
 }
 
 enum device_state device_state(const struct device *d)
@@ -86,7 +91,7 @@ uint64_t devices_up_of(uint64_t set)
 	uint64_t up = 0;
 
 	for (unsigned i = 0; i < device_count; i++)
-		if (device_state(&devices[i]) == DEVICE_UP)
+		if (device_state(devices[i]) == DEVICE_UP)
 			up |= UINT64_C(1) << i;
 	return set ? up & set : up;
 }
@@ -104,7 +109,7 @@ void devices_publish(void)
 	};
 
 	for (unsigned i = 0; i < device_count; i++) {
-		const struct device *d = &devices[i];
+		const struct device *d = devices[i];
 		const enum device_state state = device_state(d);
 
 		if (state == DEVICE_REMOVED) { /* it has no gauges; its counters stay */
@@ -129,7 +134,7 @@ void devices_count_programs(uint32_t *built, uint32_t *pending)
 {
 	*built = *pending = 0;
 	for (unsigned i = 0; i < device_count; i++) {
-		const struct message_programs *programs = &devices[i].programs;
+		const struct message_programs *programs = &devices[i]->programs;
 
 		*built += programs->compiled + programs->cached;
 		*pending += programs->pending;
@@ -141,8 +146,8 @@ uint64_t devices_fitting(const char *pattern)
 	uint64_t fitting = 0;
 
 	for (unsigned i = 0; i < device_count; i++)
-		if (!devices[i].unwanted && (discovery_fits(pattern, &devices[i].found) ||
-		                             !fnmatch(pattern, devices[i].label, FNM_CASEFOLD)))
+		if (!devices[i]->unwanted && (discovery_fits(pattern, &devices[i]->found) ||
+		                              !fnmatch(pattern, devices[i]->label, FNM_CASEFOLD)))
 			fitting |= UINT64_C(1) << i;
 	return fitting;
 }
@@ -153,7 +158,7 @@ void devices_describe(char *text, size_t size)
 
 	*text = '\0';
 	for (unsigned i = 0; i < device_count; i++) {
-		const struct device *d = &devices[i];
+		const struct device *d = devices[i];
 
 		snprintf(one, sizeof one, "%s (%u:%u, %s)", d->label, d->found.platform,
 		         d->found.device, d->found.name);
@@ -168,15 +173,15 @@ unsigned devices_next_try(void)
 	uint64_t min = discovery ? discovery : UINT64_MAX;
 
 	for (unsigned i = 0; i < device_count; i++) {
-		const struct worker *w = &devices[i].worker;
+		const struct worker *w = &devices[i]->worker;
 		const uint64_t passed = (loop_now() - w->started) / 1000000;
-		uint64_t left = devices[i].ready.startup_ms;
+		uint64_t left = devices[i]->ready.startup_ms;
 
 		if (w->state == WORKER_STOPPED)
 			left += loop_timer_left(&w->timer);
 		else
 			left -= passed < left ? passed : left;
-		if (!devices[i].unwanted && left < min)
+		if (!devices[i]->unwanted && left < min)
 			min = left;
 	}
 	return min > 1000 && min < UINT64_MAX ? (unsigned)((min + 999) / 1000) : 1;

@@ -94,8 +94,9 @@ void devices_describe(char *text, size_t size);
 enum device_state device_state(const struct device *device);
 
 /* For devices.c. device_table_add() adds a discovered device under the next number, with the worker
- * that device_table_next() returns; NULL if the table is full. device_table_find() returns the
- * device that an earlier discovery described identically, or NULL. */
+ * that device_table_next() returns; NULL if the table is full or memory runs out.
+ * device_table_find() returns the device that an earlier discovery described identically, or NULL.
+ * device_table_clear() frees all. */
 struct worker *device_table_next(void);
 struct device *device_table_add(const struct message_device *found);
 struct device *device_table_find(const struct message_device *found);

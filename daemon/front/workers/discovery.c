@@ -124,7 +124,7 @@ static void probe_start(void *)
 
 	found_count = 0;
 	found_gpu = complete = false;
-	if (worker_start(probe, &probe_worker, probe->number))
+	if (!probe || worker_start(probe, &probe_worker, probe->number))
 		loop_timer_start(&again, AGAIN_MS);
 }
 
