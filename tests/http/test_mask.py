@@ -252,7 +252,7 @@ def test_jobs(launch):
         right = service.post_masked(IMAGE, MASK, target)
         assert right.status == 200 and right.body != service.post(target, IMAGE).body
         key = {**PREFER, "Idempotency-Key": "k"}
-        first = submit(service, np.tile(MEDIUM, (8, 8, 1)), HEAVY)  # nobody waits for its end
+        first = submit(service, np.tile(MEDIUM, (4, 4, 1)), HEAVY)
         path = service.post_masked(IMAGE, MASK, target, key).headers["Location"]
         assert service.post_masked(IMAGE, MASK, target, key).headers["Location"] == path
         service.post_masked(IMAGE + MASK[:1], MASK[1:], target, key).refused(422, "key-reused")
