@@ -466,7 +466,7 @@ def test_stop(hurried):
     def filtered(pixels):
         return running.filter(pixels, HEAVY, variant="reference")
     poll(lambda: filtered(MEDIUM[:40, :40]).status == 200, 600, "the variant is compiled")
-    pixels = MEDIUM
+    pixels = np.tile(MEDIUM, (4, 1, 1))
     client = threading.Thread(target=lambda: answers.append(filtered(pixels)))
     client.start()
     poll(lambda: running.total("convolved_spool_memory_bytes") >= pixels.nbytes, 60,
