@@ -350,7 +350,7 @@ static bool run_device(const struct bench_options *options, const struct message
 
 	bench_must(device_open(&s.device, m->platform, m->device));
 	bench_must(programs_new(&s.programs, &s.device, options->kernel_dir, options->cache_dir, 0,
-	                        512, -1));
+	                        SPECIALS_MANY, -1));
 	programs_hurry(s.programs);
 	s.queue = device_queue(&s.device, CL_QUEUE_PROFILING_ENABLE);
 	bench_must(s.queue ? ERR_OK : ERR_DEVICE);

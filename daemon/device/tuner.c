@@ -269,8 +269,9 @@ static uint32_t power_of_2(uint32_t taps)
 }
 
 /* The kind of a piece of work: its text, and all candidates for it where rows are long enough. */
-static struct message_choice kind_of(const struct work *work, const struct device *device)
+static struct message_choice kind_of(const struct tuner *t, const struct work *work)
 {
+	const struct device *device = programs_device(t->programs);
 	static const char *const outputs[] = {" magnitude", " x", " y", " direction"};
 	static const char *const elements[] = {" rectangle", " ellipse", " cross", " circle"};
 	const struct operation *op = work->operation;
@@ -294,9 +295,10 @@ static struct message_choice kind_of(const struct work *work, const struct devic
 	         work_is_mean(op) ? " mean" : "", work->alpha ? " alpha" : "", kept);
 	wide.width = WIDTH / work->bands;
 	for (enum kernel k = 0; k < KERNELS; k++) {
-		uint32_t count = variant_applies(k, &wide, device, false)
-		                     ? variant_shapes(k, &wide, device, shapes)
-		                     : 0;
+		uint32_t count =
+		    programs_makes(t->programs, k) && variant_applies(k, &wide, device, false)
+		        ? variant_shapes(k, &wide, device, shapes)
+		        : 0;
 
 		for (uint32_t i = 0; i < count && kind.count < CANDIDATES_MAX; i++) {
 			kind.candidate[kind.count].kernel = k;
@@ -334,7 +336,7 @@ void tuner_choose(void *tuner, const struct work *work, enum kernel *kernel, str
 {
 	struct tuner *t = tuner;
 	const struct device *device = programs_device(t->programs);
-	const struct message_choice kind = kind_of(work, device), *choice = find_choice(t, &kind);
+	const struct message_choice kind = kind_of(t, work), *choice = find_choice(t, &kind);
 
 	variant_choose_by_table(device, work, kernel, shape);
 	/* A plane is an image's, and a note would keep the operation. */

@@ -73,6 +73,18 @@ def test_choice(tuned):
     assert WORK in [c["work"] for c in state["choices"]]
 
 
+def test_general_alone(start):
+    """Without special kernels the choice is among general ones, and none for a service that has them."""
+    with start("--programs", "0") as service:
+        general = chosen(service)
+        assert {"separable", "matrix"} == {candidate["variant"] for candidate in general["candidates"]}
+        state = (service.state / STATE).read_text()
+    with start(state=state) as service:
+        ask(service)
+        again = service.compiled(lambda: (found := choices(service).get(WORK)) and found != general and found, what="another")
+        assert "separable_packed" in {candidate["variant"] for candidate in again["candidates"]}
+
+
 def spoilt(text, where, changes):
     """Returns the state with changes: of itself, of every choice or WORK's, or of what each has chosen."""
     state = json.loads(text)

@@ -163,7 +163,8 @@ void harness_init(struct harness *h, uint64_t arena_size)
 	harness_map(&h->memory, arena_size, fds);
 	if (device_open(&h->device, (unsigned)options.platform, (unsigned)options.device) ||
 	    !(h->device.in_test = true) ||
-	    programs_new(&h->programs, &h->device, NULL, getenv("CONVOLVED_CACHE"), 0, 512, -1) ||
+	    programs_new(&h->programs, &h->device, NULL, getenv("CONVOLVED_CACHE"), 0,
+	                 SPECIALS_MANY, -1) ||
 	    (h->notice = eventfd(0, EFD_CLOEXEC)) < 0 ||
 	    /* Oclgrind runs one kernel at a time. */
 	    (h->device.in_place && !options.copy && pool_new(&h->device, h->notice, &h->pool)) ||

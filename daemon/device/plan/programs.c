@@ -107,6 +107,11 @@ const struct device *programs_device(const struct programs *programs)
 	return programs->source.device;
 }
 
+bool programs_makes(const struct programs *programs, enum kernel kernel)
+{
+	return programs->max || variant_is_general(kernel);
+}
+
 uint64_t programs_count(struct programs *programs, struct message_programs *count)
 {
 	uint64_t settled;
@@ -620,10 +625,8 @@ enum program_state programs_find(struct programs *p, struct step *step, bool urg
 			TAILQ_REMOVE(&p->specials, e, link);
 			TAILQ_INSERT_HEAD(&p->specials, e, link);
 		}
-		if (!e && (urgent || p->max))
+		if (!e && (urgent || programs_makes(p, step->kernel)))
 			e = add_special(p, step, options, urgent);
-		else if (!e)
-			state = PROGRAM_FAILED;
 	}
 	if (e) {
 		want(p, e, urgent ? NEED_URGENT : NEED_MADE);

@@ -9,6 +9,8 @@
 
 struct programs;
 
+enum { SPECIALS_MANY = 512 }; /* max of those who have no option for it */
+
 /* Starts the threads; nothing is requested yet. kernel_dir: directory to read the sources from,
  * instead of the program; or NULL. cache_dir: the cache of compiled programs, or NULL; cache_size:
  * its maximum size in bytes, 0: no limit. max: special programs kept in memory, which those in use
@@ -22,6 +24,8 @@ enum error programs_new(struct programs **programs, const struct device *device,
 void programs_free(struct programs **programs);
 
 const struct device *programs_device(const struct programs *programs);
+/* True unless the kernel is a special one that is only made when urgent. */
+bool programs_makes(const struct programs *programs, enum kernel kernel);
 /* Tells the number of programs made so far, and of pending ones. Returns a number that changes
  * whenever programs_find()'s answer for a program does. */
 uint64_t programs_count(struct programs *programs, struct message_programs *count);
@@ -37,7 +41,8 @@ void programs_for(struct programs *programs, uint32_t client);
 
 /* Looks up the kernel of a step that is complete except for its function. PROGRAM_READY: sets
  * step->function, which the step then holds. PROGRAM_PENDING: the program is being made, or too
- * many are pending and it must be requested again. PROGRAM_FAILED: it cannot be made.
+ * many are pending and it must be requested again; or it is special, and only made when urgent.
+ * PROGRAM_FAILED: it cannot be made.
  * PROGRAM_REFUSED: a general program that a compiler process refuses or does not survive; it is
  * tried again after a while. urgent: a tile waits for it, so it is made first and at normal
  * priority, while other programs wait as long as the device is at work (programs_at_work()). */
