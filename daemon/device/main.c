@@ -24,16 +24,20 @@ enum { EXPENDABLE = 200 };
 
 static struct start how;
 
-/* Sends the devices of this host, and an empty one. If the front has gone, there is no START. */
-static void send_list(void)
+/* Sends the devices of this host, and an empty one. */
+static enum error send_list(void)
 {
 	enum { ROOM = 64 };
 	static struct message_device list[ROOM + 1];
 	size_t count = device_list(list, ROOM);
+	enum error e = ERR_OK;
 
-	for (size_t i = 0; i <= count; i++)
-		(void)!wire_send(WORKER_SOCKET,
-		                 &(struct message){.type = MSG_DEVICE, .device = list[i]}, NULL);
+	for (size_t i = 0; !e && i <= count; i++)
+		e = wire_send(WORKER_SOCKET,
+		              &(struct message){.type = MSG_DEVICE, .device = list[i]}, NULL);
+	if (e)
+		log_error("cannot send to the front: %s", strerror(errno));
+	return e;
 }
 
 /* Decides whether kernels are compiled in another process: compilation by PoCL and by NVIDIA's
@@ -167,6 +171,7 @@ static int run_by_hand(int argc, char **argv)
 	if (!tunes)
 		return compile_process_serve(patient, how.platform, how.device, kernels);
 	how.stack = STACK_MAX;
+	how.programs = SPECIALS_MANY;
 	snprintf(how.kernel_dir, sizeof how.kernel_dir, "%s", kernels ? kernels : "");
 	snprintf(how.cache_dir, sizeof how.cache_dir, "%s", cache ? cache : "");
 	snprintf(how.state_dir, sizeof how.state_dir, "%s", state ? state : "");
@@ -205,7 +210,8 @@ int main(int argc, char **argv)
 		}
 	}
 	if (!how.has_device) {
-		send_list();
+		if (send_list())
+			return 1;
 		start_receive("convolved-device", EXPENDABLE, &how);
 		enter_state();
 	}

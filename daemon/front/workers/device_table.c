@@ -54,10 +54,11 @@ struct device *device_table_find(const struct message_device *m)
 
 void device_table_clear(void)
 {
-	for (device_count++; device_count; device_count--) {
-		free(devices[device_count - 1]);
-		devices[device_count - 1] = NULL;
+	for (unsigned i = 0; i <= device_count; i++) {
+		free(devices[i]);
+		devices[i] = NULL;
 	}
+	device_count = 0;
 }
 
 unsigned devices_wanted(void)

@@ -460,12 +460,9 @@ enum error devices_init(const struct device_owner *o)
 
 void devices_fini(void)
 {
-	struct worker *next = device_table_next();
 	struct device *d;
 
 	discovery_fini();
-	if (next)
-		worker_fini(next);
 	for (unsigned i = 0; (d = device_get(i)); i++)
 		worker_fini(&d->worker);
 	for (unsigned i = 0; (d = device_get(i)); i++) {

@@ -14,7 +14,7 @@
 enum { AGAIN_MS = 5000, FOUND_MAX = 65 /* with the empty one */ };
 
 static void (*report)(const struct message_device *found, bool wanted);
-static struct worker *(*next_worker)(void);
+static struct worker *(*next_worker)(void), *probe;
 static struct loop_timer again;
 static bool probed, complete, found_gpu; /* ever; this time; a GPU */
 static struct message_device found[FOUND_MAX];
@@ -120,8 +120,7 @@ static const struct worker_owner probe_worker = {.kind = "device",
 
 static void probe_start(void *)
 {
-	struct worker *probe = next_worker();
-
+	probe = next_worker();
 	found_count = 0;
 	found_gpu = complete = false;
 	if (!probe || worker_start(probe, &probe_worker, probe->number))
@@ -153,5 +152,7 @@ enum error discovery_init(void (*handler)(const struct message_device *found, bo
 
 void discovery_fini(void)
 {
+	if (probe)
+		worker_fini(probe);
 	loop_timer_fini(&again);
 }
