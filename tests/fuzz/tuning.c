@@ -1,34 +1,6 @@
 /* The files of a device worker: the tuner's choices, which are within their bounds and are the same
  * when they have been written and read again; and a compiled program, which is what was kept under
  * its key. The first byte says which. */
-/* Measuring, which is not tried here, needs these; they are not linked. */
-#pragma weak clEnqueueFillBuffer
-#pragma weak clFinish
-#pragma weak device_buffer
-#pragma weak device_queue
-#pragma weak kernels_embedded
-#pragma weak kernels_embedded_count
-#pragma weak launch_step
-#pragma weak object_add
-#pragma weak object_release
-#pragma weak opencl_time_between
-#pragma weak plan_free
-#pragma weak plan_new
-#pragma weak pool_run
-#pragma weak programs_find
-#pragma weak programs_for
-#pragma weak programs_hurry
-#pragma weak programs_trim
-#pragma weak programs_wait
-#pragma weak source_load
-#pragma weak step_fill
-#pragma weak step_release
-#pragma weak variant_applies
-#pragma weak variant_choose_by_table
-#pragma weak variant_rows
-#pragma weak variant_shapes
-#pragma weak work_is_mean
-
 #include "file.h"
 #include "quiet.h"
 
