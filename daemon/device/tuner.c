@@ -342,7 +342,7 @@ void tuner_choose(void *tuner, const struct work *work, enum kernel *kernel, str
 	/* A plane is an image's, and a note would keep the operation. */
 	if (work->operation->plane)
 		return;
-	if (!choice && *kernel < KERNELS)
+	if (!choice && kind.count && *kernel < KERNELS)
 		note_work(t, work, &kind);
 	if (choice &&
 	    variant_applies(choice->candidate[choice->chosen].kernel, work, device, false)) {

@@ -74,9 +74,12 @@ def test_choice(tuned):
 
 
 def test_general_alone(start):
-    """Without special kernels the choice is among general ones, and none for a service that has them."""
+    """Without special kernels the choice is among general ones, and none for a service that has them. Work that
+    only a special kernel does as one step has none."""
     with start("--programs", "0") as service:
+        ask(service, [("unsharp", {"sigma": 1.6})])
         general = chosen(service)
+        assert all(choice["candidates"] for choice in choices(service).values()) and not service.restarts()
         assert {"separable", "matrix"} == {candidate["variant"] for candidate in general["candidates"]}
         state = (service.state / STATE).read_text()
     with start(state=state) as service:
