@@ -21,6 +21,7 @@ import PIL.Image
 import pytest
 
 import imagefiles
+from certificates import localhost_certificate
 from client import ppm
 from pixels import random_pixels
 from scripted import busy, problem
@@ -508,6 +509,18 @@ def test_token_files(ask, server, tmp_path, monkeypatch):
     assert "password" not in str(caught.value)
     monkeypatch.setenv("CONVOLVED_TOKEN_FILE", "")
     assert ask(scripted.url, lambda s: s.get("/v1/devices")) is None
+
+
+def test_certificates(ask, server, tmp_path):
+    """A client of an address without encryption has none, and takes none for valid."""
+    certificate = localhost_certificate(tmp_path)
+    secure = server(lambda _: (200, {"Content-Type": "application/json"}, b"1"), certificate)
+    plain = server(lambda handler: (302, {"Location": secure.url + handler.path}, b""))
+    trusting = {"verify": str(certificate[0]), "follow_redirects": True}
+    assert ask(secure.url, lambda s: s.get("/x"), **trusting) == ask(plain.url, lambda s: s.get("/x"), **trusting) == 1
+    with pytest.raises(Exception, match="certificate verify failed"):
+        ask(plain.url, lambda s: s.get(f"{secure.url}/x"), patience=0)
+    assert len(secure.requests) == 2
 
 
 @pytest.mark.slow

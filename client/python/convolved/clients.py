@@ -6,6 +6,7 @@ import functools
 import ipaddress
 import os
 import pathlib
+import ssl
 import time
 from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -80,11 +81,16 @@ def _connection(transport: Callable[..., Any], url: str | None, token: str | Non
                 insecure_token: bool, options: dict[str, Any]) -> dict[str, Any]:
     """Returns the arguments of httpx's client. No proxy stands between this host and itself."""
     url = url or os.environ.get("CONVOLVED_URL") or "http://localhost:8700"
-    if url.startswith("unix:"):
-        options = {"transport": transport(uds=url.removeprefix("unix:")), **options}
+    socket = url.removeprefix("unix:") if url.startswith("unix:") else None
+    if socket is not None:
         url = "http://localhost"
     base = httpx.URL(url if "://" in url else f"http://{url}")
     local = _is_this_host(base.host)
+    if local and base.scheme == "http" and not options.get("follow_redirects"):
+        # No certificate is valid here, and none is needed: to load those of authorities takes 50 ms.
+        options = {"verify": ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), **options}
+    if socket is not None:
+        options = {"transport": transport(uds=socket, verify=options.get("verify", True)), **options}
     if token is None and (path := os.environ.get("CONVOLVED_TOKEN_FILE")):
         token = _read_token(path)
     if token and base.scheme != "https" and not local and not insecure_token:
