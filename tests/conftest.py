@@ -26,12 +26,9 @@ def jpeg_programs(tmp_path_factory, cache):
 @pytest.fixture(scope="session")
 def launch(tmp_path_factory, cache):
     """launch(*options, environment={}) starts a service of its own, a context manager. Few tests need more
-    than two codec workers, each of which takes a twentieth of a second of processor time to start. Special
-    kernels, which take a second each to compile, are for all tests, and for quick ones that ask for them."""
-    quick = {} if os.environ.get("TEST_ALL") else {"CONVOLVED_PROGRAMS": "0"}
-
+    than two codec workers, each of which takes a twentieth of a second of processor time to start."""
     def launched(*options, environment=None):
-        codecs = {} if "--config" in options else {**quick, "CONVOLVED_CODECS": "2"}
+        codecs = {} if "--config" in options else {**service_module.QUICK, "CONVOLVED_CODECS": "2"}
         return service_module.Service(tmp_path_factory.mktemp("service"), cache, *options,
                                       environment={**codecs, **(environment or {})})
     return launched

@@ -18,7 +18,7 @@ def launch(tmp_path_factory, cache):
     """launch(*options, environment={}) starts a service of its own, by default with one device."""
     def launched(*options, environment=service_module.ONE_DEVICE):
         return service_module.Service(tmp_path_factory.mktemp("service"), cache, *options,
-                                      environment=environment)
+                                      environment={**service_module.QUICK, **environment})
     return launched
 
 

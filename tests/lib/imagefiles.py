@@ -1,5 +1,6 @@
 """Image files written and read without the service's libraries where that is possible, so that a
 16-bit or float sample is known to be what it was. Pixels are arrays (height, width, bands)."""
+import functools
 import io
 import pathlib
 import re
@@ -152,6 +153,7 @@ def write_tiff(pixels, alpha=False, icc=b"", orientation=None, inks=False, tags=
             + struct.pack("<I", 0) + values)
 
 
+@functools.cache
 def by_vips(source, suffix, target, operation="copy", *arguments):
     """Returns what libvips' own command makes of a file: target is ".jpg[Q=90]" and the like."""
     with tempfile.TemporaryDirectory() as directory:
