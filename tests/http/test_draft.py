@@ -106,7 +106,7 @@ def test_chains(service, chain):
 @pytest.mark.parametrize("name, mode, options", [
     ("jpeg", "RGB", {"subsampling": 0}), ("jpeg", "RGB", {"subsampling": 1}), ("jpeg", "RGB", {"progressive": True}),
     ("jpeg", "L", {}), ("jpeg", "L", {"progressive": True}), ("jpeg", "CMYK", {}), ("webp", "RGB", {}),
-    ("webp", "RGB", {"lossless": True}), ("webp", "L", {})])
+    ("webp", "L", {}), pytest.param("webp", "RGB", {"lossless": True}, marks=pytest.mark.slow)])
 def test_kinds(service, name, mode, options):
     body = written(pil(photograph()).convert(mode), name, **{"quality": 92, **options})
     is_near(*both(service, body, resize(width=99)))
