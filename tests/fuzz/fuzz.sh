@@ -78,7 +78,7 @@ fuzz_build() {
 		flags=(-rdynamic -fno-sanitize-coverage=trace-cmp)
 		;;
 	tuning) # measuring, which is not tried there, needs more modules than are linked
-		flags=(-fno-plt -Wl,--unresolved-symbols=ignore-all)
+		flags=(-fno-plt "-Wl,--unresolved-symbols=ignore-all")
 		;;
 	decode) # the front has a module of the same name as the codec worker
 		read -ra more <<<"$(pkg-config --libs gmodule-2.0 libtiff-4 libheif libde265 dav1d)"
