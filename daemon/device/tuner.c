@@ -130,8 +130,7 @@ static bool read_choice(json_t *json, struct message_choice *c)
 	*c = (struct message_choice){0};
 	if (json_unpack(json, "{s:s, s:i, s:I, s:o}", "work", &work, "chosen", &chosen, "samples",
 	                &samples, "candidates", &list) ||
-	    !json_is_array(list) || json_array_size(list) > CANDIDATES_MAX || chosen < 0 ||
-	    (size_t)chosen >= json_array_size(list))
+	    !json_is_array(list) || json_array_size(list) > CANDIDATES_MAX)
 		return false;
 	snprintf(c->work, sizeof c->work, "%s", work);
 	c->chosen = (uint32_t)chosen;
@@ -147,11 +146,9 @@ static bool read_choice(json_t *json, struct message_choice *c)
 		c->candidate[i].shape = (struct shape){(uint16_t)side[0], (uint16_t)side[1],
 		                                       (uint16_t)side[2], (uint16_t)side[3]};
 		c->candidate[i].ns = (uint64_t)ns;
-		if (c->candidate[i].kernel >= KERNELS || ns < 0)
-			return false;
 		c->count++;
 	}
-	return true;
+	return choice_valid(c);
 }
 
 /* Loads the choices that were measured on the same device, with the same driver and kernels. */
@@ -516,7 +513,8 @@ void tuner_step(struct tuner *t)
 	if (++r->next < r->choice.count * ALL_ROUNDS)
 		return;
 	choose_fastest(r);
-	t->choice[t->choices++] = r->choice;
+	if (choice_valid(&r->choice)) /* or the machine has stood still meanwhile */
+		t->choice[t->choices++] = r->choice;
 	remove_first(t);
 	programs_trim(t->programs);
 	save(t);

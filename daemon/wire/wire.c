@@ -124,6 +124,21 @@ enum wire_result wire_receive(int socket, struct message *message, int fds[MESSA
 	return WIRE_BROKEN;
 }
 
+/* Limits far beyond any device: a tuner's measurement in nanoseconds, and its samples. */
+static const uint64_t measured_ns_max = 60000000000u, samples_max = 1u << 31;
+
+bool choice_valid(const struct message_choice *choice)
+{
+	if (choice->count < 1 || choice->count > CANDIDATES_MAX ||
+	    choice->chosen >= choice->count || choice->samples > samples_max)
+		return false;
+	for (uint32_t i = 0; i < choice->count; i++)
+		if (choice->candidate[i].kernel >= KERNELS ||
+		    choice->candidate[i].ns > measured_ns_max)
+			return false;
+	return true;
+}
+
 bool choice_is_for(const struct message_choice *choice, const struct message_choice *kind)
 {
 	if (strcmp(choice->work, kind->work) || choice->count != kind->count)

@@ -353,6 +353,8 @@ ssize_t datagram_receive(int socket, struct iovec *parts, size_t count, int fds[
 /* Makes a text from a message safe: terminates it, and replaces what is not printable ASCII. */
 void wire_text(char *text, size_t size);
 
+/* Returns true if all numbers of a choice are possible. */
+bool choice_valid(const struct message_choice *choice);
 /* Returns true if both are for the same kind of work: the same text and candidates. */
 bool choice_is_for(const struct message_choice *choice, const struct message_choice *kind);
 

@@ -112,7 +112,7 @@ def test_remembered(tuned, start, variant):
 
 
 @pytest.mark.parametrize("where, changes", [
-    ("state", {"driver": "another 1.0"}), ("choices", {"chosen": 99}), ("cut", None),
+    ("state", {"driver": "another 1.0"}), ("choices", {"chosen": 99}), ("chosen", {"ns": 10**14}), ("cut", None),
     *(pytest.param(*row, marks=pytest.mark.slow) for row in (
         ("state", {"device": "another"}), ("state", {"kernels": "0" * 64}),
         ("state", {"choices": 7}), ("state", {"choices": [1, None, "x", {}]}),

@@ -10,10 +10,9 @@
 #include "front/base/metrics.h"
 #include "front/workers/device_load.h"
 
-/* Limits far beyond any device: bytes of memory, a tuner's measurement and its samples, OpenCL
- * objects of a kind, programs not yet built. */
-static const uint64_t memory_max = UINT64_C(1) << 50, measured_ns_max = 60000000000u,
-                      samples_max = 1u << 31, objects_max = 1u << 20, programs_max = 1000;
+/* Limits far beyond any device: bytes of memory, OpenCL objects of a kind, programs not yet built.
+ */
+static const uint64_t memory_max = UINT64_C(1) << 50, objects_max = 1u << 20, programs_max = 1000;
 /* Messages allowed in one burst, and in a second: more would keep the front busy. */
 static const uint64_t reports_first = 1000, reports_a_s = 10000;
 /* Tolerance for clock differences, and for the delay until a message is read. */
@@ -131,13 +130,8 @@ static bool receive_choice(struct device *d, const struct message_choice *choice
 	unsigned at = 0;
 	struct message_choice taken = *choice;
 
-	if (choice->count < 1 || choice->count > CANDIDATES_MAX ||
-	    choice->chosen >= choice->count || choice->samples > samples_max)
+	if (!choice_valid(choice))
 		return false;
-	for (unsigned i = 0; i < choice->count; i++)
-		if (choice->candidate[i].kernel >= KERNELS ||
-		    choice->candidate[i].ns > measured_ns_max)
-			return false;
 	wire_text(taken.work, sizeof taken.work);
 	while (at < d->choice_count && !choice_is_for(&d->choices[at], &taken))
 		at++;
