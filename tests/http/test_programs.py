@@ -293,7 +293,7 @@ def test_directory_gone(copy, start):
         assert programs(copy)
 
 
-def put_file(directory):
+def put_file(directory, _):
     def put():
         remove(directory)
         with contextlib.suppress(IsADirectoryError):  # a worker has made it again
@@ -302,7 +302,7 @@ def put_file(directory):
     poll(put, what="the file in its place", interval=0.02)
 
 
-def fill_disk(directory):
+def fill_disk(directory, _):
     """Filled again and again: a worker that looks for room holds 16 MB of it meanwhile."""
     with (directory.parent / "rest").open("wb", 0) as file:
         for _ in range(50):
@@ -312,8 +312,9 @@ def fill_disk(directory):
             time.sleep(0.01)
 
 
-def write_protect(directory):
+def write_protect(directory, service):
     def remounted():  # not while a compiler has a file open to write
+        service.hurry()
         return subprocess.run(["mount", "-o", "remount,ro", directory.parent], check=False).returncode == 0
     poll(remounted, what="the disk is read-only", interval=0.02)
 
@@ -325,7 +326,7 @@ def test_unusable(start, tmp_path, spoil):
     with small_disk(tmp_path / "disk", "64M") as disk:
         with start(disk / "cache") as service:
             answers_right(service)
-            spoil(disk / "cache")
+            spoil(disk / "cache", service)
             answers_right(service, variant="separable_wide")
             assert service.restarts() == 1
             service.says("driver's files in")
