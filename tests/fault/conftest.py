@@ -15,10 +15,11 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def launch(tmp_path_factory, cache):
-    """launch(*options, environment={}) starts a service of its own, by default with one device."""
+    """launch(*options, environment={}) starts a service of its own, by default with one device. However long
+    a wait may look on a busy machine, the service accepts it."""
     def launched(*options, environment=service_module.ONE_DEVICE):
-        return service_module.Service(tmp_path_factory.mktemp("service"), cache, *options,
-                                      environment={**service_module.QUICK, **environment})
+        return service_module.Service(tmp_path_factory.mktemp("service"), cache, *options, environment={
+            "CONVOLVED_MAX_WAIT": "3600", **service_module.QUICK, **environment})
     return launched
 
 
