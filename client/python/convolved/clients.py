@@ -86,8 +86,9 @@ def _connection(transport: Callable[..., Any], url: str | None, token: str | Non
         url = "http://localhost"
     base = httpx.URL(url if "://" in url else f"http://{url}")
     local = _is_this_host(base.host)
-    if local and base.scheme == "http" and not options.get("follow_redirects"):
+    if local and base.scheme == "http" and options.keys() <= {"timeout"}:
         # No certificate is valid here, and none is needed: to load those of authorities takes 50 ms.
+        # Other options may lead elsewhere: redirections, proxies.
         options = {"verify": ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), **options}
     if socket is not None:
         options = {"transport": transport(uds=socket, verify=options.get("verify", True)), **options}
