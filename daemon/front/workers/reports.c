@@ -10,8 +10,7 @@
 #include "front/base/metrics.h"
 #include "front/workers/device_load.h"
 
-/* Limits far beyond any device: bytes of memory, OpenCL objects of a kind, programs not yet built.
- */
+/* Limits far beyond any device: bytes of memory, OpenCL objects of a kind, pending programs. */
 static const uint64_t memory_max = UINT64_C(1) << 50, objects_max = 1u << 20, programs_max = 1000;
 /* Messages allowed in one burst, and in a second: more would keep the front busy. */
 static const uint64_t reports_first = 1000, reports_a_s = 10000;
