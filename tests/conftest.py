@@ -11,6 +11,11 @@ import scripted  # noqa: E402
 import service as service_module  # noqa: E402
 
 
+def pytest_collection_modifyitems(items):
+    """The files that take longest begin first, for each has one process."""
+    items.sort(key=lambda item: not item.path.name.startswith(("test_deadlines", "test_durable", "test_layer")))
+
+
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory):
     """One cache directory for all: programs are built once."""
@@ -28,7 +33,7 @@ def launch(tmp_path_factory, cache):
     """launch(*options, environment={}) starts a service of its own, a context manager. Few tests need more
     than two codec workers, each of which takes a twentieth of a second of processor time to start."""
     def launched(*options, environment=None):
-        codecs = {} if "--config" in options else {**service_module.QUICK, "CONVOLVED_CODECS": "2"}
+        codecs = {} if "--config" in options else {**service_module.UNDER_TEST, "CONVOLVED_CODECS": "2"}
         return service_module.Service(tmp_path_factory.mktemp("service"), cache, *options,
                                       environment={**codecs, **(environment or {})})
     return launched

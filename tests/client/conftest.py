@@ -15,7 +15,7 @@ def service(tmp_path_factory, cache):
     """A service that listens on a Unix socket too, at `unix`."""
     directory = tmp_path_factory.mktemp("service")
     started = service_module.Service(directory, cache, "--listen", f"unix:{directory}/socket",
-                                     environment={**service_module.QUICK, **service_module.ONE_DEVICE})
+                                     environment={**service_module.UNDER_TEST, **service_module.ONE_DEVICE})
     started.unix = f"unix:{directory}/socket"
     with started:
         yield started

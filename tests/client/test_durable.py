@@ -43,7 +43,7 @@ POSTED, WAITED, LEFT = "POST filters/box", "GET jobs/ab/result", "DELETE jobs/ab
 
 
 def started(directory, cache):
-    return service_module.Service(directory, cache, "--durable", "yes", environment={**service_module.QUICK, **service_module.ONE_DEVICE})
+    return service_module.Service(directory, cache, "--durable", "yes", environment={**service_module.UNDER_TEST, **service_module.ONE_DEVICE})
 
 
 @pytest.fixture(scope="module")

@@ -8,18 +8,12 @@ from durable import KINDS, LIBRARY, Disk
 from in_flight import SLOW, large
 
 
-def pytest_collection_modifyitems(items):
-    """The files that take longest begin first, for each has one process."""
-    items.sort(key=lambda item: not item.path.name.startswith(("test_durable", "test_layer")))
-
-
 @pytest.fixture(scope="session")
 def launch(tmp_path_factory, cache):
-    """launch(*options, environment={}) starts a service of its own, by default with one device. However long
-    a wait may look on a busy machine, the service accepts it."""
+    """launch(*options, environment={}) starts a service of its own, by default with one device."""
     def launched(*options, environment=service_module.ONE_DEVICE):
-        return service_module.Service(tmp_path_factory.mktemp("service"), cache, *options, environment={
-            "CONVOLVED_MAX_WAIT": "3600", **service_module.QUICK, **environment})
+        return service_module.Service(tmp_path_factory.mktemp("service"), cache, *options,
+                                      environment={**service_module.UNDER_TEST, **environment})
     return launched
 
 

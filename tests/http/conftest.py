@@ -8,11 +8,6 @@ import pytest
 import service as service_module
 
 
-def pytest_collection_modifyitems(items):
-    """A file that has little to do but wait begins first, beside those that have more."""
-    items.sort(key=lambda item: item.path.name != "test_deadlines.py")
-
-
 @pytest.fixture(scope="session")
 def launch_one(launch):
     """launch() with a single device, whatever the host has."""

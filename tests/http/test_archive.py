@@ -34,7 +34,7 @@ def either(launch, socket_path, request):
 @pytest.fixture
 def durable(launch):
     """A service to be restarted. Its device has one thread, for jobs whose end nobody waits for."""
-    with launch("--codecs", "1", "--durable", "yes", "--drain-timeout", "300", "--max-wait", "86400",
+    with launch("--codecs", "1", "--durable", "yes", "--drain-timeout", "300",
                 environment={**ONE_DEVICE, "POCL_MAX_PTHREAD_COUNT": "1"}) as service:
         yield service
 

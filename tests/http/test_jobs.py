@@ -23,7 +23,7 @@ PNG = imagefiles.write_png(PIXELS)
 
 
 # One codec worker, so one job runs, the others wait, however long that is on a busy machine; a device with one thread.
-one = service_with("--codecs", "1", "--max-wait", "86400", environment={**ONE_DEVICE, "POCL_MAX_PTHREAD_COUNT": "1"})
+one = service_with("--codecs", "1", environment={**ONE_DEVICE, "POCL_MAX_PTHREAD_COUNT": "1"})
 bounded = service_with("--codecs", "1", "--result-size", "100K", "--result-count", "4")
 
 

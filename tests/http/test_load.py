@@ -16,7 +16,7 @@ HEAVY = [("bilateral", {"radius": 6})]
 
 @pytest.fixture(scope="module")
 def busy(launch):
-    with launch("--codecs", "3", "--max-jobs", "40", "--max-wait", "86400", environment=ONE_DEVICE) as service:
+    with launch("--codecs", "3", "--max-jobs", "40", environment=ONE_DEVICE) as service:
         yield service
         assert service.works()
         assert service.restarts() == 0, service.tail()
